@@ -6,6 +6,7 @@ pub mod event;
 pub mod home;
 pub mod message;
 pub mod model;
+pub mod provider;
 pub mod session;
 pub mod text;
 pub mod toolkit;

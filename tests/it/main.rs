@@ -1,0 +1,4 @@
+//! Integration tests: one binary, so that it is linked once.
+
+mod conformance;
+mod support;
