@@ -2,6 +2,7 @@
 
 pub mod agent;
 pub mod choice;
+pub mod config;
 pub mod event;
 pub mod home;
 pub mod message;
