@@ -3,6 +3,7 @@
 pub mod agent;
 pub mod choice;
 pub mod config;
+pub mod context;
 pub mod event;
 pub mod home;
 pub mod message;
