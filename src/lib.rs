@@ -4,4 +4,5 @@ pub mod event;
 pub mod home;
 pub mod message;
 pub mod text;
+pub mod tool;
 pub mod toolkit;
