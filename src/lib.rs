@@ -11,4 +11,5 @@ pub mod model;
 pub mod provider;
 pub mod session;
 pub mod text;
+pub mod tool;
 pub mod toolkit;
