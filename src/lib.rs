@@ -2,9 +2,11 @@
 
 pub mod agent;
 pub mod choice;
+pub mod cli;
 pub mod config;
 pub mod context;
 pub mod event;
+pub mod headless;
 pub mod home;
 pub mod message;
 pub mod model;

@@ -69,13 +69,26 @@ impl Inbox {
     /// The messages that go in before the next model call: those that steer, and, when the run would end, all.
     pub async fn due(&mut self, run_would_end: bool) -> Vec<Queued> {
         let due = |queued: &Queued| run_would_end || queued.delivery == Delivery::Steer;
-        let (now, later) = self.queue.drain(..).partition(due);
+        let (now, later): (VecDeque<_>, VecDeque<_>) = self.queue.drain(..).partition(due);
         self.queue = later;
-        let now: Vec<Queued> = now;
         if !now.is_empty() {
             self.show_queue().await;
         }
-        now
+        now.into()
+    }
+
+    /// Takes out the waiting commands that `wanted` tells.
+    pub fn take_deferred(&mut self, wanted: impl Fn(&Command) -> bool) -> Vec<Command> {
+        let (now, later): (VecDeque<_>, VecDeque<_>) = self.deferred.drain(..).partition(wanted);
+        self.deferred = later;
+        now.into()
+    }
+
+    /// Puts messages that were taken out back at the head of the queue.
+    pub fn put_back(&mut self, messages: Vec<Queued>) {
+        for queued in messages.into_iter().rev() {
+            self.queue.push_front(queued);
+        }
     }
 
     async fn take(&mut self, command: Command) {

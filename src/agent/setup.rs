@@ -108,7 +108,8 @@ impl Setup {
             }
         };
         let replacement = self.overrides.system_prompt.clone().or_else(|| text("SYSTEM.md"));
-        let appended = text("APPEND_SYSTEM.md").into_iter().chain(self.overrides.append_system_prompt.clone()).collect();
+        let appended =
+            text("APPEND_SYSTEM.md").into_iter().chain(self.overrides.append_system_prompt.clone()).collect();
         PromptParts { replacement, appended, rules, skills }
     }
 }
