@@ -78,9 +78,7 @@ impl Tool for Grep {
     }
 
     fn run<'a>(&'a self, context: ToolContext, arguments: Arguments) -> BoxFuture<'a, Result<ToolOutput, ToolError>> {
-        Box::pin(async move {
-            super::looking(&context.cancel.clone(), move || search(&context, &arguments)).await
-        })
+        Box::pin(async move { super::looking(&context.cancel.clone(), move || search(&context, &arguments)).await })
     }
 }
 
@@ -173,7 +171,7 @@ fn search(context: &ToolContext, arguments: &Arguments) -> Result<ToolOutput, To
             (1.., _) => format!("No matches past offset {skip}: there are {seen} in all."),
             (_, 0) => format!("No files to search in {place}: none fits the glob, or .gitignore names them all."),
             _ if kind == "file" && binary => format!("{place} is a binary file; it was not searched."),
-            _ => format!("No matches for {pattern} in {place}."),
+            _ => format!("No matches for {pattern} in {place}"),
         };
     }
     let matches = if shown == 1 { "1 match".to_owned() } else { format!("{shown} matches") };
@@ -181,9 +179,14 @@ fn search(context: &ToolContext, arguments: &Arguments) -> Result<ToolOutput, To
     let mut output = ToolOutput::text(text, summary);
     let mut notes = Vec::new();
     match full {
-        Some(Full::Matches) => notes.push(format!("[{shown} matches shown, there are more: go on with offset={}]", skip + shown)),
+        Some(Full::Matches) => {
+            notes.push(format!("[{shown} matches shown, there are more: go on with offset={}]", skip + shown))
+        }
         Some(Full::Bytes) => {
-            notes.push(format!("[{shown} matches shown (50 KiB limit), there are more: go on with offset={}]", skip + shown));
+            notes.push(format!(
+                "[{shown} matches shown (50 KiB limit), there are more: go on with offset={}]",
+                skip + shown
+            ));
         }
         None => {}
     }
@@ -206,10 +209,12 @@ fn matcher(pattern: &str, arguments: &Arguments, several_lines: bool) -> Result<
         .case_insensitive(super::flag(arguments, "ignore_case"))
         .fixed_strings(super::flag(arguments, "literal"));
     if !several_lines {
-        builder.crlf(true).line_terminator(Some(b'\n'));
+        builder.crlf(true);
     }
     builder.build(pattern).map_err(|error| {
-        ToolError::model(format!("The pattern is not valid: {error}\nMend it, or set literal to search for it as it stands."))
+        ToolError::model(format!(
+            "The pattern is not valid: {error}\nMend it, or set literal to search for it as it stands."
+        ))
     })
 }
 
@@ -368,7 +373,10 @@ mod tests {
         let text: String = (1..=250).map(|n| format!("hit {n}\n")).collect();
         let dir = folder(&[("a", text.as_bytes())]);
         let first = grep(&dir, json!({"pattern": "hit"})).await;
-        assert!(first.ends_with("a:100: hit 100\n[100 matches shown, there are more: go on with offset=100]"), "{first}");
+        assert!(
+            first.ends_with("a:100: hit 100\n[100 matches shown, there are more: go on with offset=100]"),
+            "{first}"
+        );
         let last = grep(&dir, json!({"pattern": "hit", "offset": 248, "context": 1})).await;
         assert_eq!(last, "a:249: hit 249\na:250: hit 250");
         assert_eq!(grep(&dir, json!({"pattern": "hit", "limit": 250})).await.lines().count(), 250);
@@ -390,7 +398,10 @@ mod tests {
         assert_eq!(grep(&dir, json!({"pattern": "^word"})).await, "a:1: word one\na:2: word");
         let hits = grep(&dir, json!({"pattern": "HIT"})).await;
         assert!(hits.contains("HITéé") && hits.ends_with("d:1: HIT\u{fffd}") && hits.len() < 1000, "{hits}");
-        assert_eq!(grep(&dir, json!({"pattern": "word", "path": "b"})).await, "b is a binary file; it was not searched.");
+        assert_eq!(
+            grep(&dir, json!({"pattern": "word", "path": "b"})).await,
+            "b is a binary file; it was not searched."
+        );
         let many = folder(&[("a", ("HIT".to_owned() + &"é".repeat(400) + "\n").repeat(500).as_bytes())]);
         let text = grep(&many, json!({"pattern": "HIT", "limit": 500})).await;
         assert!(text.len() < 52_000 && text.contains("50 KiB limit"), "{}", text.len());
@@ -403,7 +414,11 @@ mod tests {
         context.cancel.cancel();
         let result = call(&Grep, &context, json!({"pattern": "x"})).await;
         assert!(matches!(result, Err(ToolError::Cancelled)));
-        let output = call(&Grep, &super::super::testing::context(dir.path()), json!({"pattern": "x"})).await.expect("ran");
-        assert_eq!((output.summary.as_str(), output.view, text_of(&output.content).as_str()), ("1 match", Some(View::Matches), "a:1: x"));
+        let output =
+            call(&Grep, &super::super::testing::context(dir.path()), json!({"pattern": "x"})).await.expect("ran");
+        assert_eq!(
+            (output.summary.as_str(), output.view, text_of(&output.content).as_str()),
+            ("1 match", Some(View::Matches), "a:1: x")
+        );
     }
 }

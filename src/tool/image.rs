@@ -91,8 +91,9 @@ pub fn prepare(bytes: &[u8]) -> Result<Prepared, String> {
         image::ImageError::Limits(_) => "it has too many pixels".to_owned(),
         error => format!("it is broken or cut off ({error})"),
     };
-    let mut reader =
-        ImageReader::new(Cursor::new(bytes)).with_guessed_format().map_err(|error| format!("it cannot be read ({error})"))?;
+    let mut reader = ImageReader::new(Cursor::new(bytes))
+        .with_guessed_format()
+        .map_err(|error| format!("it cannot be read ({error})"))?;
     let kind = reader.format().ok_or("its kind is not known")?;
     let mut limits = Limits::default();
     limits.max_alloc = Some(MOST_MEMORY);

@@ -46,7 +46,11 @@ pub fn real(path: &Path) -> PathBuf {
     loop {
         if let Ok(real) = existing.canonicalize() {
             return rest.iter().rev().fold(real, |path: PathBuf, component: &PathBuf| {
-                if component.as_os_str() == ".." { path.parent().unwrap_or(&path).to_owned() } else { path.join(component) }
+                if component.as_os_str() == ".." {
+                    path.parent().unwrap_or(&path).to_owned()
+                } else {
+                    path.join(component)
+                }
             });
         }
         // A link that points nowhere yet: a write goes where it points.

@@ -238,7 +238,9 @@ impl Excerpt {
         let mut notes = Vec::new();
         if let Some(bytes) = self.cut {
             let (size, limit) = (truncate::size(bytes), truncate::size(truncate::BYTES as u64));
-            notes.push(format!("[line {end} has {size}; its first {limit} are shown. Cut it with bash: sed -n {end}p | cut -c]"));
+            notes.push(format!(
+                "[line {end} has {size}; its first {limit} are shown. Cut it with bash: sed -n {end}p | cut -c]"
+            ));
         }
         if self.total.is_none_or(|total| total > end) {
             let of = self.total.map_or_else(|| "many".to_owned(), |total| total.to_string());
@@ -298,7 +300,8 @@ fn listing(path: &Path, name: &str, first: usize, limit: Option<usize>) -> Resul
     }
     names.sort_by_cached_key(|name| (name.to_lowercase(), name.clone()));
     let total = names.len();
-    let shown: Vec<String> = names.into_iter().skip(first - 1).take(limit.unwrap_or(MOST_ENTRIES).min(MOST_ENTRIES)).collect();
+    let shown: Vec<String> =
+        names.into_iter().skip(first - 1).take(limit.unwrap_or(MOST_ENTRIES).min(MOST_ENTRIES)).collect();
     if shown.is_empty() {
         return Err(ToolError::model(format!("{name} has {total} entries; offset {first} is past its end.")));
     }

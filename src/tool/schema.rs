@@ -341,10 +341,14 @@ mod tests {
             json!({"path": 5, "limit": "5", "all": "true", "names": "a", "ratio": "0.5", "kind": "fast",
                 "at": "{\"x\": 3.0}", "stray": 1}),
         );
-        let right = json!({"path": "5", "limit": 5, "all": true, "names": ["a"], "ratio": 0.5, "kind": "Fast", "at": {"x": 3}});
+        let right =
+            json!({"path": "5", "limit": 5, "all": true, "names": ["a"], "ratio": 0.5, "kind": "Fast", "at": {"x": 3}});
         assert_eq!(mended, Ok(right));
         assert_eq!(run(schema(), json!({"path": "a", "limit": null})), Ok(json!({"path": "a"})));
-        assert_eq!(run(schema(), json!({"path": "a", "names": "[\"x\",\"y\"]"})), Ok(json!({"path": "a", "names": ["x", "y"]})));
+        assert_eq!(
+            run(schema(), json!({"path": "a", "names": "[\"x\",\"y\"]"})),
+            Ok(json!({"path": "a", "names": ["x", "y"]}))
+        );
     }
 
     #[test]
@@ -361,7 +365,14 @@ mod tests {
 
     #[test]
     fn schemas_of_every_make_are_taken() {
-        for odd in [json!({}), json!(true), json!(null), json!({"type": 5}), json!({"properties": []}), json!({"required": [1]})] {
+        for odd in [
+            json!({}),
+            json!(true),
+            json!(null),
+            json!({"type": 5}),
+            json!({"properties": []}),
+            json!({"required": [1]}),
+        ] {
             assert_eq!(run(odd, json!({"a": 1})), Ok(json!({"a": 1})));
         }
         let referring = json!({"$defs": {"n": {"type": "integer"}}, "properties": {"a": {"$ref": "#/$defs/n"}}});

@@ -63,15 +63,21 @@ mod tests {
     fn patterns_take_what_people_mean() {
         let takes = |glob: &str, path: &str| Pattern::of(glob).expect("valid").takes(Path::new(path));
         assert!(takes("*.rs", "a/b/c.rs") && takes("./*.rs", "c.rs") && takes("*.{rs,toml}", "x.toml"));
-        assert!(takes("src/*.rs", "src/a.rs") && !takes("src/*.rs", "src/b/a.rs") && takes("src/**/*.rs", "src/b/a.rs"));
-        assert!(takes("**/a.rs", "a.rs") && takes("src/", "src/b/c") && takes("!*.md", "a.rs") && !takes("!*.md", "x/a.md"));
+        assert!(
+            takes("src/*.rs", "src/a.rs") && !takes("src/*.rs", "src/b/a.rs") && takes("src/**/*.rs", "src/b/a.rs")
+        );
+        assert!(
+            takes("**/a.rs", "a.rs") && takes("src/", "src/b/c") && takes("!*.md", "a.rs") && !takes("!*.md", "x/a.md")
+        );
         assert!(Pattern::of("a[").is_err());
     }
 
     #[test]
     fn hidden_files_are_seen_and_ignored_ones_are_not() {
         let dir = tempfile::tempdir().expect("a folder");
-        for (name, text) in [(".gitignore", "*.log\n"), (".hidden", ""), ("a.log", ""), (".git/config", ""), ("b/c", "")] {
+        for (name, text) in
+            [(".gitignore", "*.log\n"), (".hidden", ""), ("a.log", ""), (".git/config", ""), ("b/c", "")]
+        {
             let path = dir.path().join(name);
             std::fs::create_dir_all(path.parent().expect("a parent")).expect("made");
             std::fs::write(path, text).expect("written");

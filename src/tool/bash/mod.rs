@@ -97,7 +97,9 @@ impl Tool for Bash {
             let started = shell::start(&program, command, &context.cwd, &context.shell).map_err(|error| {
                 let place = context.cwd.display();
                 let why = match error.kind() {
-                    std::io::ErrorKind::ArgumentListTooLong => "it is too long; write it to a file and run that".to_owned(),
+                    std::io::ErrorKind::ArgumentListTooLong => {
+                        "it is too long; write it to a file and run that".to_owned()
+                    }
                     _ if !context.cwd.is_dir() => format!("the directory {place} is gone"),
                     _ => format!("{}: {error}", program.display()),
                 };

@@ -66,7 +66,9 @@ fn look(program: Option<&str>, bash: &Path, search: Option<&OsStr>) -> Result<Pa
     }
     let bash = Some(bash.to_owned()).filter(|file| file.is_file());
     bash.or_else(|| on_path("bash")).or_else(|| on_path("sh")).ok_or_else(|| {
-        ToolError::model("There is no shell: neither bash nor sh is on PATH. Commands cannot be run here; tell the user.")
+        ToolError::model(
+            "There is no shell: neither bash nor sh is on PATH. Commands cannot be run here; tell the user.",
+        )
     })
 }
 

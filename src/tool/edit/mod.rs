@@ -171,7 +171,8 @@ impl Plan {
         files::writable(&name, &real, &metadata)?;
         let bytes = files::contents(&name, &real, LARGEST)?;
         if bytes.starts_with(&[0xff, 0xfe]) || bytes.starts_with(&[0xfe, 0xff]) {
-            let text = format!("{name} is UTF-16, which edit does not change. Use bash (iconv, python), or write it anew.");
+            let text =
+                format!("{name} is UTF-16, which edit does not change. Use bash (iconv, python), or write it anew.");
             return Err(ToolError::model(text));
         }
         let (splices, notes) = matched(&name, &bytes, &edits)?;

@@ -89,13 +89,17 @@ async fn wide_forms_and_trailing_blanks_are_passed_over() {
 #[tokio::test]
 async fn indentation_is_passed_over_and_taken_from_the_file() {
     let before = "class A:\n\tdef f(self):\n\t\tpass\n\n\tx = 1\n";
-    let (text, after) = one(before, "def f(self):\n    pass\n", "def f(self):\n    if x:\n        return\n    pass\n").await;
+    let (text, after) =
+        one(before, "def f(self):\n    pass\n", "def f(self):\n    if x:\n        return\n    pass\n").await;
     let right = "class A:\n\tdef f(self):\n\t\tif x:\n\t\t\treturn\n\t\tpass\n\n\tx = 1\n";
     assert_eq!(String::from_utf8(after).expect("text"), right);
     assert!(text.contains("but for indentation"), "{text}");
     let before = "{\n        a();\n        b();\n}\n";
     let (_, after) = one(before, "    a();\n    b();", "    a();\n    c() {\n      d();\n    }").await;
-    assert_eq!(String::from_utf8(after).expect("text"), "{\n        a();\n        c() {\n          d();\n        }\n}\n");
+    assert_eq!(
+        String::from_utf8(after).expect("text"),
+        "{\n        a();\n        c() {\n          d();\n        }\n}\n"
+    );
 }
 
 #[tokio::test]
