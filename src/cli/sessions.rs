@@ -33,7 +33,7 @@ fn rows(home: &Home, all: bool, json: bool) -> Result<u8, Exit> {
             continue;
         }
         let when = jiff::Timestamp::from_second(row.updated_at).unwrap_or_default();
-        let when = jiff::Zoned::new(when, jiff::tz::TimeZone::system()).strftime("%Y-%m-%d %H:%M");
+        let when = when.to_zoned_datetime(jiff::tz::TimeZone::system()).strftime("%Y-%m-%d %H:%M");
         let title = row.name.as_deref().unwrap_or_else(|| text::first_line(&row.first_message));
         let cost = row.cost_usd.map(|cost| format!("${cost:.2}")).unwrap_or_default();
         let place = if all { format!("  {}", text::visible(&row.cwd)) } else { String::new() };

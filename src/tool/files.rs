@@ -230,7 +230,9 @@ pub fn failed(doing: &str, shown: &str, error: &io::Error) -> ToolError {
         io::ErrorKind::NotFound => "it does not exist".to_owned(),
         io::ErrorKind::PermissionDenied => "permission denied".to_owned(),
         io::ErrorKind::IsADirectory => "it is a directory".to_owned(),
-        io::ErrorKind::NotADirectory => "a part of its path is a file, not a folder".to_owned(),
+        io::ErrorKind::NotADirectory | io::ErrorKind::AlreadyExists => {
+            "a part of its path is a file, not a folder".to_owned()
+        }
         io::ErrorKind::StorageFull => "the disk is full".to_owned(),
         _ => error.to_string(),
     };

@@ -171,7 +171,7 @@ fn search(context: &ToolContext, arguments: &Arguments) -> Result<ToolOutput, To
             (1.., _) => format!("No matches past offset {skip}: there are {seen} in all."),
             (_, 0) => format!("No files to search in {place}: none fits the glob, or .gitignore names them all."),
             _ if kind == "file" && binary => format!("{place} is a binary file; it was not searched."),
-            _ => format!("No matches for {pattern} in {place}."),
+            _ => format!("No matches for {pattern} in {place}"),
         };
     }
     let matches = if shown == 1 { "1 match".to_owned() } else { format!("{shown} matches") };
@@ -209,7 +209,7 @@ fn matcher(pattern: &str, arguments: &Arguments, several_lines: bool) -> Result<
         .case_insensitive(super::flag(arguments, "ignore_case"))
         .fixed_strings(super::flag(arguments, "literal"));
     if !several_lines {
-        builder.crlf(true).line_terminator(Some(b'\n'));
+        builder.crlf(true);
     }
     builder.build(pattern).map_err(|error| {
         ToolError::model(format!(

@@ -186,6 +186,7 @@ mod tests {
             })
             .collect();
         let size = serde_json::to_string(&definitions).expect("writes").chars().count();
+        println!("tool definitions: {size} characters");
         assert!(size < 2700, "{size} characters");
         let names: Vec<&str> = tools.iter().map(|tool| tool.name()).collect();
         assert_eq!(names, ["read", "write", "edit", "bash", "grep", "glob"]);

@@ -74,7 +74,7 @@ async fn output_comes_in_order_with_its_exit_code() {
     assert_eq!(place.say("false").await, "[exit code 1]");
     assert_eq!(place.say("kill -9 $$").await, "[killed by SIGKILL]");
     assert_eq!(place.say("-none 2>/dev/null").await, "[exit code 127]");
-    assert_eq!(place.say("yes >&2 | head -c 200000 >/dev/null; yes | head -n 3").await.lines().last(), Some("y"));
+    assert!(place.say("yes | head -c 200000 >&2; echo end").await.contains("y\nend\n[lines "));
 }
 
 #[tokio::test]

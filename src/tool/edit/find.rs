@@ -158,7 +158,11 @@ impl<'a> Text<'a> {
 
     /// The original bytes of a match at `at` in a copy; `None` where it does not begin and end at borders.
     fn place(&self, level: Level, copy: &Copy, needle: &Needle, at: usize) -> Option<Place> {
-        let end = at + needle.bytes.len();
+        let mut end = at + needle.bytes.len();
+        // Blanks of the old text that stand in the middle of a line are matched like all else.
+        let within = !needle.blanks.is_empty() && copy.bytes[end..].starts_with(&needle.blanks);
+        end += if within { needle.blanks.len() } else { 0 };
+        let blanks_at_end = !needle.blanks.is_empty() && !within;
         let (first, start_in) = copy.line_at(at);
         let (last, end_in) = copy.line_at(end);
         let line = |index: usize| &self.bytes[self.begin..][copy.lines[index].original.clone()];
@@ -173,8 +177,8 @@ impl<'a> Text<'a> {
         let stop = match end_in {
             0 if needle.bytes.ends_with(b"\n") => ends,
             _ if level == Level::Indentation && !whole => return None,
-            _ if needle.blanks_at_end && !whole => return None,
-            _ if needle.blanks_at_end => copy.lines[last].original.end,
+            _ if blanks_at_end && !whole => return None,
+            _ if blanks_at_end => copy.lines[last].original.end,
             within => ends + border(&map(level, line(last)), within)?,
         };
         Some(Place { span: self.begin + start..self.begin + stop, first })
@@ -275,8 +279,9 @@ impl Copy {
 /// The old text, levelled like the file.
 struct Needle {
     bytes: Vec<u8>,
-    /// Its last line ended with blanks, which the levelling took.
-    blanks_at_end: bool,
+    /// Blanks at the end of its last line, which the levelling took. They match blanks within a line, or the end
+    /// of one.
+    blanks: Vec<u8>,
 }
 
 impl Needle {
@@ -289,8 +294,9 @@ impl Needle {
             level_line(level, &old[piece.clone()], &mut bytes, None);
         }
         let last = pieces.last().map_or(&[][..], |piece| &old[piece.clone()]);
-        let blanks_at_end = level != Level::Endings && last.ends_with(b" ") | last.ends_with(b"\t");
-        Needle { bytes, blanks_at_end }
+        let kept = last.iter().rposition(|byte| !matches!(byte, b' ' | b'\t')).map_or(0, |at| at + 1);
+        let blanks = if level == Level::Endings { Vec::new() } else { last[kept..].to_vec() };
+        Needle { bytes, blanks }
     }
 }
 
@@ -326,6 +332,12 @@ fn level_line(level: Level, line: &[u8], out: &mut Vec<u8>, mut map: Option<&mut
             map.extend(0..line.len());
         }
     } else {
+        if map.is_none() && line.is_ascii() {
+            let line = if level == Level::Indentation { &line[indent(line).len()..] } else { line };
+            let kept = line.iter().rposition(|byte| !matches!(byte, b' ' | b'\t')).map_or(0, |at| at + 1);
+            out.extend_from_slice(&line[..kept]);
+            return;
+        }
         let mut at = 0;
         let mut kept = (out.len(), 0);
         let mut at_start = level == Level::Indentation;
