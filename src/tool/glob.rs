@@ -28,14 +28,14 @@ impl Tool for Glob {
     }
 
     fn description(&self) -> &str {
-        "List files whose path matches a pattern such as *.rs or src/**/*.{ts,tsx}, newest first, .gitignore respected"
+        "List files by a pattern such as src/**/*.{ts,tsx}, newest first; .gitignore is respected"
     }
 
     fn parameters(&self) -> Value {
         json!({"type": "object", "properties": {
             "pattern": {"type": "string"},
-            "path": {"type": "string", "description": "Directory, default ."},
-            "limit": {"type": "integer", "description": "Default 1000"}},
+            "path": {"type": "string"},
+            "limit": {"type": "integer"}},
             "required": ["pattern"]})
     }
 

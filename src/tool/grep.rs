@@ -41,17 +41,17 @@ impl Tool for Grep {
     }
 
     fn description(&self) -> &str {
-        "Search file contents with a regular expression (ripgrep syntax), .gitignore respected"
+        "Search files with a regular expression (ripgrep); .gitignore is respected"
     }
 
     fn parameters(&self) -> Value {
         json!({"type": "object", "properties": {
             "pattern": {"type": "string"},
             "path": {"type": "string", "description": "File or directory, default ."},
-            "glob": {"type": "string", "description": "Only files like *.rs"},
+            "glob": {"type": "string"},
             "ignore_case": {"type": "boolean"},
-            "literal": {"type": "boolean", "description": "No regex"},
-            "context": {"type": "integer", "description": "Lines around a match"},
+            "literal": {"type": "boolean"},
+            "context": {"type": "integer", "description": "Lines around"},
             "limit": {"type": "integer", "description": "Default 100"},
             "offset": {"type": "integer", "description": "Matches to skip"}},
             "required": ["pattern"]})

@@ -1,4 +1,4 @@
-//! The built-in tools: one file each, and one line each in [`ROWS`].
+//! The built-in tools: one file each, and one line each in `ROWS`.
 //!
 //! What the tools share stands beside them: [`path`] finds what a path means, [`files`] writes files whole and
 //! leaves receipts, [`schema`] checks arguments, [`image`] makes images fit for a model, `diff` makes hunks,

@@ -22,15 +22,15 @@ pub fn resolve(cwd: &Path, argument: &str) -> PathBuf {
         let path = url.strip_prefix("localhost").filter(|rest| rest.starts_with('/')).unwrap_or(url);
         return cwd.join(percent_decoded(path));
     }
-    if argument == "~" || argument.starts_with("~/") {
-        if let Some(home) = std::env::home_dir() {
-            return home.join(argument[1..].trim_start_matches('/'));
-        }
+    if (argument == "~" || argument.starts_with("~/"))
+        && let Some(home) = std::env::home_dir()
+    {
+        return home.join(argument[1..].trim_start_matches('/'));
     }
     // People and models write @file for a file; a name that really begins so wins.
     if let Some(rest) = argument.strip_prefix('@').filter(|rest| !rest.is_empty()) {
         let first = Path::new(argument).components().next().map(|first| cwd.join(first));
-        if !first.is_some_and(|first| fs::symlink_metadata(first).is_ok()) {
+        if first.is_none_or(|first| fs::symlink_metadata(first).is_err()) {
             return resolve(cwd, rest);
         }
     }
@@ -237,7 +237,7 @@ mod tests {
         let file = dir.path().join(std::ffi::OsStr::from_bytes(b"\xff.txt"));
         fs::write(&file, "x").expect("written");
         assert_eq!(show(dir.path(), &file), "\\xff.txt");
-        assert_eq!(existing(&dir.path().join("\\xff.txt")), Some(file));
+        assert_eq!(existing(&resolve(dir.path(), r"\xff.txt")), Some(file));
         assert_eq!(show(dir.path(), &dir.path().join("a\u{1b}b\n")), "a␛b␊");
     }
 

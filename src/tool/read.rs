@@ -42,14 +42,14 @@ impl Tool for Read {
     }
 
     fn description(&self) -> &str {
-        "Read a text file (up to 2000 lines or 50 KiB at once), an image, or a directory listing"
+        "Read a text file (2000 lines or 50 KiB at once), an image or a directory"
     }
 
     fn parameters(&self) -> Value {
         json!({"type": "object", "properties": {
             "path": {"type": "string"},
             "offset": {"type": "integer", "description": "First line, from 1"},
-            "limit": {"type": "integer", "description": "Number of lines"}},
+            "limit": {"type": "integer"}},
             "required": ["path"]})
     }
 

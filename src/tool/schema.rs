@@ -3,6 +3,8 @@
 //!
 //! Schemas of plugins pass here too: a keyword that is not known is passed over, and no schema makes it panic.
 
+use std::cmp::Ordering;
+
 use grep_matcher::Matcher;
 use grep_regex::RegexMatcher;
 use serde_json::{Map, Value};
@@ -143,7 +145,7 @@ impl<'a> Check<'a> {
         let near = |allowed: &&Value| match (*allowed, &value) {
             (Value::String(a), Value::String(b)) => a.eq_ignore_ascii_case(b.trim()),
             (Value::Number(a), Value::Number(b)) => a.as_f64() == b.as_f64(),
-            (a, Value::String(b)) => a.to_string() == *b,
+            (a, Value::String(b)) => serde_json::from_str::<Value>(b).is_ok_and(|b| *a == b),
             _ => false,
         };
         if let Some(found) = allowed.iter().find(near) {
@@ -203,15 +205,15 @@ impl<'a> Check<'a> {
     fn bounds(&mut self, schema: &Map<String, Value>, value: &Value, path: &str) {
         let limit = |name: &str| schema.get(name).and_then(Value::as_f64);
         if let Some(number) = value.as_f64() {
-            let tests: [(&str, fn(f64, f64) -> bool, &str); 4] = [
-                ("minimum", |number, limit| number >= limit, "at least"),
-                ("maximum", |number, limit| number <= limit, "at most"),
-                ("exclusiveMinimum", |number, limit| number > limit, "more than"),
-                ("exclusiveMaximum", |number, limit| number < limit, "less than"),
+            let tests = [
+                ("minimum", [Ordering::Greater, Ordering::Equal], "at least"),
+                ("maximum", [Ordering::Less, Ordering::Equal], "at most"),
+                ("exclusiveMinimum", [Ordering::Greater; 2], "more than"),
+                ("exclusiveMaximum", [Ordering::Less; 2], "less than"),
             ];
-            for (name, holds, words) in tests {
+            for (name, allowed, words) in tests {
                 if let Some(limit) = limit(name)
-                    && !holds(number, limit)
+                    && !allowed.contains(&number.total_cmp(&limit))
                 {
                     self.fault(path, format_args!("must be {words} {limit}, got {number}"));
                 }

@@ -34,7 +34,7 @@ impl Tool for Write {
     }
 
     fn description(&self) -> &str {
-        "Create or replace a whole file; parent directories are made"
+        "Create or replace a file"
     }
 
     fn parameters(&self) -> Value {

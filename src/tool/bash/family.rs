@@ -17,8 +17,10 @@ const DYING: Duration = Duration::from_secs(1);
 #[derive(Debug)]
 pub struct Family {
     leader: i32,
+    #[cfg_attr(not(target_os = "linux"), expect(dead_code, reason = "only /proc shows it"))]
     mark: Vec<u8>,
     /// Processes that were seen to belong to it, with the times they started: a number alone may be used again.
+    #[cfg_attr(not(target_os = "linux"), expect(dead_code, reason = "only /proc shows it"))]
     known: HashMap<i32, u64>,
     armed: bool,
 }

@@ -58,13 +58,13 @@ impl Tool for Bash {
     }
 
     fn description(&self) -> &str {
-        "Run a bash command in the project directory. There is no stdin and no terminal. Long output is cut to its end, with all of it in a file. Timeout 600 s unless given. With background, return at once and report later output and the end by themselves"
+        "Run a bash command, without stdin or terminal. Long output is cut to its end, all of it is in a file. With background it returns at once; later output and the end are reported to you"
     }
 
     fn parameters(&self) -> Value {
         json!({"type": "object", "properties": {
             "command": {"type": "string"},
-            "timeout": {"type": "number", "description": "Seconds"},
+            "timeout": {"type": "number", "description": "Seconds, default 600"},
             "background": {"type": "boolean"}},
             "required": ["command"]})
     }
@@ -187,10 +187,9 @@ async fn watch(
     let mut wait = child.wait();
     let mut buffer = vec![0; 64 * 1024];
     let mut open = true;
-    let mut sent = Instant::now() - LIVE;
+    let mut flush = Instant::now();
     let (mut look, mut pause) = (Instant::now() + LIVE, LIVE);
     loop {
-        let flush = sent + LIVE;
         tokio::select! {
             biased;
             () = context.cancel.cancelled() => return End::Cancelled,
@@ -199,15 +198,16 @@ async fn watch(
                 if let Some(text) = capture.live() {
                     send(context, text, deadline).await;
                 }
-                sent = Instant::now();
+                flush = Instant::now() + LIVE;
             }
-            read = output.read(&mut buffer), if open => match read {
-                Ok(0) | Err(_) => open = false,
-                Ok(read) => capture.push(&buffer[..read]),
-            },
+            // Before the output: a child in the background that prints without end must not hide the shell's end.
             status = &mut wait => return match status {
                 Ok(status) => End::Exited(status),
                 Err(error) => End::Lost(error.to_string()),
+            },
+            read = output.read(&mut buffer), if open => match read {
+                Ok(0) | Err(_) => open = false,
+                Ok(read) => capture.push(&buffer[..read]),
             },
             () = sleep_until(look) => {
                 family.observe();

@@ -88,6 +88,14 @@ async fn there_is_no_input_and_no_terminal() {
 }
 
 #[tokio::test]
+async fn an_editor_or_a_password_is_not_waited_for() {
+    let place = place();
+    let git = "git -c user.name=a -c user.email=a@b.c";
+    let text = place.say(&format!("git init -q . && echo x >f && git add f && EDITOR=vi {git} commit")).await;
+    assert!(text.contains("empty commit message") && text.ends_with("[exit code 1]"), "{text}");
+}
+
+#[tokio::test]
 async fn settings_give_shell_and_environment() {
     let mut place = place();
     let env = vec![("VIOLIN_TEST".to_owned(), "from settings".to_owned())];

@@ -79,6 +79,9 @@ impl<'a> Text<'a> {
     pub fn find(&self, old: &str, new: &str) -> Result<Found, NotFound> {
         let bom = |text: &'_ str| text.starts_with('\u{feff}') && self.begin > 0;
         let (old, new) = if bom(old) { (&old[3..], if bom(new) { &new[3..] } else { new }) } else { (old, new) };
+        if old.is_empty() {
+            return Err(NotFound::None);
+        }
         match self.exactly(old)[..] {
             [] => {}
             [at] => {
@@ -122,9 +125,10 @@ impl<'a> Text<'a> {
         let needle = Needle::of(level, old.as_bytes(), &pieces);
         let finder = memmem::Finder::new(&needle.bytes);
         let mut found = Vec::new();
+        let mut maps = Maps::of(level);
         let mut from = 0;
         while let Some(at) = finder.find(&copy.bytes[from..]).map(|at| from + at) {
-            if let Some(place) = self.place(level, copy, &needle, at) {
+            if let Some(place) = self.place(&mut maps, copy, &needle, at) {
                 found.push(place);
             }
             from = at + 1;
@@ -149,7 +153,7 @@ impl<'a> Text<'a> {
         let copy = self.copies[level as usize].get_or_init(|| Copy::of(level, &self.bytes[self.begin..]));
         let needle = Needle::of(level, body.as_bytes(), pieces);
         let at = copy.bytes.len().checked_sub(needle.bytes.len()).filter(|at| copy.bytes[*at..] == needle.bytes)?;
-        let place = self.place(level, copy, &needle, at)?;
+        let place = self.place(&mut Maps::of(level), copy, &needle, at)?;
         let new = new.strip_suffix("\r\n").or_else(|| new.strip_suffix('\n')).unwrap_or(new);
         let found = self.found(level, &place, pieces, body, new)?;
         let how = if level == Level::Endings { "the newline at its end" } else { level.words() };
@@ -157,7 +161,8 @@ impl<'a> Text<'a> {
     }
 
     /// The original bytes of a match at `at` in a copy; `None` where it does not begin and end at borders.
-    fn place(&self, level: Level, copy: &Copy, needle: &Needle, at: usize) -> Option<Place> {
+    fn place(&self, maps: &mut Maps, copy: &Copy, needle: &Needle, at: usize) -> Option<Place> {
+        let level = maps.level;
         let mut end = at + needle.bytes.len();
         // Blanks of the old text that stand in the middle of a line are matched like all else.
         let within = !needle.blanks.is_empty() && copy.bytes[end..].starts_with(&needle.blanks);
@@ -170,7 +175,7 @@ impl<'a> Text<'a> {
         let start = match (level, start_in) {
             (_, 0) => begins,
             (Level::Indentation, _) => return None,
-            (_, within) => begins + border(&map(level, line(first)), within)?,
+            (_, within) => begins + maps.border(first, line(first), within)?,
         };
         let whole = end_in == copy.length(last);
         let ends = copy.lines[last].original.start;
@@ -179,7 +184,7 @@ impl<'a> Text<'a> {
             _ if level == Level::Indentation && !whole => return None,
             _ if blanks_at_end && !whole => return None,
             _ if blanks_at_end => copy.lines[last].original.end,
-            within => ends + border(&map(level, line(last)), within)?,
+            within => ends + maps.border(last, line(last), within)?,
         };
         Some(Place { span: self.begin + start..self.begin + stop, first })
     }
@@ -373,16 +378,28 @@ fn level_line(level: Level, line: &[u8], out: &mut Vec<u8>, mut map: Option<&mut
     }
 }
 
-fn map(level: Level, line: &[u8]) -> Vec<usize> {
-    let mut map = Vec::new();
-    level_line(level, line, &mut Vec::new(), Some(&mut map));
-    map
+/// The map of one levelled line at a time: many matches in one long line need it but once.
+struct Maps {
+    level: Level,
+    line: Option<usize>,
+    map: Vec<usize>,
 }
 
-/// Where a place in a levelled line lies in the original, unless it lies inside a character.
-fn border(map: &[usize], at: usize) -> Option<usize> {
-    let place = *map.get(at)?;
-    (at == 0 || at + 1 == map.len() || map[at - 1] != place).then_some(place)
+impl Maps {
+    fn of(level: Level) -> Self {
+        Maps { level, line: None, map: Vec::new() }
+    }
+
+    /// Where a place in a levelled line lies in the original, unless it lies inside a character.
+    fn border(&mut self, index: usize, line: &[u8], at: usize) -> Option<usize> {
+        if self.line != Some(index) {
+            self.map.clear();
+            level_line(self.level, line, &mut Vec::new(), Some(&mut self.map));
+            self.line = Some(index);
+        }
+        let place = *self.map.get(at)?;
+        (at == 0 || at + 1 == self.map.len() || self.map[at - 1] != place).then_some(place)
+    }
 }
 
 /// Appends the plainest form of a character.
@@ -493,4 +510,57 @@ impl<'a> Indents<'a> {
 fn indent(line: &[u8]) -> &[u8] {
     let length = line.iter().take_while(|byte| matches!(byte, b' ' | b'\t')).count();
     &line[..length]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    /// Bytes of which lines, blanks, look-alikes and broken characters are made.
+    fn pieces(most: usize) -> impl Strategy<Value = Vec<&'static [u8]>> {
+        let alphabet: [&[u8]; 14] = [
+            b"a",
+            b"b",
+            b" ",
+            b"\t",
+            b"\n",
+            b"\r\n",
+            b"\r",
+            b"'",
+            "\u{2019}".as_bytes(),
+            "\u{2026}".as_bytes(),
+            b".",
+            "\u{e9}".as_bytes(),
+            "e\u{301}".as_bytes(),
+            b"\xff",
+        ];
+        proptest::collection::vec(proptest::sample::select(alphabet.to_vec()), 0..most)
+    }
+
+    proptest! {
+        #[test]
+        fn a_match_is_a_span_of_whole_characters(file in pieces(40), old in pieces(6), new in pieces(6)) {
+            let file = file.concat();
+            let (old, new) = (String::from_utf8_lossy(&old.concat()).into_owned(), String::from_utf8_lossy(&new.concat()).into_owned());
+            if let Ok(found) = Text::of(&file).find(&old, &new) {
+                let Range { start, end } = found.splice.old;
+                prop_assert!(start <= end && end <= file.len());
+                let begins_inside = |at: usize| at < file.len() && file[at] & 0xc0 == 0x80;
+                prop_assert!(!begins_inside(start) && !begins_inside(end));
+                // What is exactly there once is what is found.
+                let exact = memmem::find(&file, old.as_bytes());
+                if found.how.is_none() {
+                    prop_assert_eq!(exact, Some(start));
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn many_matches_in_one_long_line_take_no_longer_than_one() {
+        let file = "x = \u{2019}a\u{2019}; ".repeat(100_000);
+        let found = Text::of(file.as_bytes()).find("x = 'a';", "y");
+        assert!(matches!(found, Err(NotFound::Several(lines, Some(_))) if lines.len() == 100_000));
+    }
 }

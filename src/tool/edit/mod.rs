@@ -41,7 +41,7 @@ impl Tool for Edit {
     }
 
     fn description(&self) -> &str {
-        "Replace text in a file. Each old_text must occur exactly once in the file as it is now; all edits apply or none. Keep old_text short but unique"
+        "Replace text in a file. Each old_text must occur exactly once in the file as it is; all edits apply or none"
     }
 
     fn parameters(&self) -> Value {

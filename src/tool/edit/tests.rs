@@ -3,7 +3,6 @@
 use super::super::testing::{call, context, said};
 use super::*;
 use crate::toolkit::DiffLine;
-use std::path::Path;
 use std::time::Instant;
 
 /// Edits a file that holds `before`; gives what was said and the bytes after.
@@ -248,5 +247,4 @@ fn a_large_file_is_matched_fast() {
     let (exact, tolerant, none) = (time("the “one” line"), time("the \"one\" line"), time("the two lines"));
     println!("10 MB: exact {:?}, tolerant {:?}, not found {:?}", exact.1, tolerant.1, none.1);
     assert!(exact.0 && tolerant.0 && !none.0);
-    assert!(Path::new("/").exists());
 }
