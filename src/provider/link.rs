@@ -11,10 +11,11 @@ use tokio::time::timeout;
 use super::error::{ProviderError, retry_after};
 use super::prefix::Prefix;
 use super::sse::{SseDecoder, SseError};
-use super::{AnswerStream, Decoder, Protocol, Request, history};
+use super::{AnswerStream, Credentials, Decoder, Protocol, Request, history};
 use crate::event::ErrorKind;
 use crate::message::Usage;
 use crate::message::stream::StreamEvent;
+use crate::model::{Model, Secret};
 
 /// How long a provider may be silent.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -84,6 +85,7 @@ impl Link {
             ready: VecDeque::new(),
             idle: self.timeouts.idle,
             model: request.model,
+            credentials: request.credentials,
         };
         stream::unfold(answer, |mut answer| async move { answer.next().await.map(|item| (item, answer)) }).boxed()
     }
@@ -95,7 +97,7 @@ impl Link {
     pub async fn get(
         &self,
         url: &str,
-        headers: Vec<(String, crate::model::Secret)>,
+        headers: Vec<(String, Secret)>,
         within: Duration,
     ) -> Result<serde_json::Value, ProviderError> {
         let map = header_map(headers.iter().map(|(name, value)| (name.as_str(), value.reveal())))?;
@@ -199,7 +201,8 @@ struct Answer {
     decoder: Box<dyn Decoder>,
     ready: VecDeque<Result<StreamEvent, ProviderError>>,
     idle: Duration,
-    model: Arc<crate::model::Model>,
+    model: Arc<Model>,
+    credentials: Credentials,
 }
 
 enum State {
@@ -218,7 +221,9 @@ impl Answer {
                 }
                 return Some(item);
             }
-            if let Err(error) = self.advance().await? {
+            if let Err(mut error) = self.advance().await? {
+                // Some providers say the key that they refuse.
+                error.message = self.credentials.redact(&error.message);
                 self.ready.push_back(Err(error));
             }
         }

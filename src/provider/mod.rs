@@ -92,6 +92,16 @@ pub struct Credentials {
     pub headers: Vec<(String, Secret)>,
 }
 
+impl Credentials {
+    /// A text without the key and the headers' values in it.
+    pub fn redact(&self, text: &str) -> String {
+        let secrets = self.api_key.iter().chain(self.headers.iter().map(|(_, value)| value));
+        // Short values, such as a version in a header, are no secrets and would take words out of the text.
+        let secrets = secrets.map(Secret::reveal).filter(|secret| secret.len() >= 8);
+        secrets.fold(text.to_owned(), |text, secret| text.replace(secret, "***"))
+    }
+}
+
 /// A wire protocol over HTTP and server-sent events. It is pure: no network, no clock.
 pub trait Protocol: Send + Sync + 'static {
     /// The `api` of its models.

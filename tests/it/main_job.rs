@@ -63,7 +63,7 @@ fn a_request_that_reads_edits_and_runs_leaves_file_session_and_events_right() {
         );
         assert_eq!(result["usage_total"]["cache_read_tokens"], 40);
         let effect = &of_type(&events, "tool_end")[1]["effects"][0];
-        assert_eq!((&effect["operation"], &effect["after"]["bytes"]), (&json!("edit"), &json!(44)));
+        assert_eq!((&effect["operation"], &effect["after"]["bytes"]), (&json!("edit"), &json!(40)));
 
         let lines = home.session();
         let roles: Vec<_> = lines[1..].iter().map(|line| line["role"].as_str().expect("a role")).collect();
@@ -173,6 +173,7 @@ fn a_process_that_is_killed_loses_nothing_that_was_finished() {
     };
     let server = Server::answering(lap);
     let home = TestHome::new(&server, Api::Chat);
+    let mut lost = 0;
     for round in 0..10 {
         let seen = server.asked().len();
         let arguments: &[&str] = if round == 0 { &["count"] } else { &["-c", "go on"] };
@@ -185,7 +186,9 @@ fn a_process_that_is_killed_loses_nothing_that_was_finished() {
         let before = lines_of_whole(&finished[0]);
         let results = before.iter().filter(|line| line["role"] == "tool").count();
         let ran = fs::read_to_string(home.project().join("log")).unwrap_or_default().lines().count();
-        assert!(results <= ran && ran <= results + 1, "{results} results of {ran} runs");
+        // What ran and whose result was not stored when the process died is told as interrupted, and made again.
+        assert!(results <= ran && ran <= results + lost + 1, "{results} results of {ran} runs");
+        lost = ran - results;
     }
     let (events, status) = home.events(&["-c", "finish"]);
     assert_eq!((status, &events.last().expect("a result")["text"]), (0, &json!("done")));
