@@ -28,6 +28,7 @@ use crate::model::{Model, Secret};
 
 pub use error::ProviderError;
 pub use link::{Link, Timeouts};
+pub use prefix::Prefix;
 
 use history::Turn;
 
