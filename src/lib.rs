@@ -8,4 +8,7 @@ pub mod message;
 pub mod model;
 pub mod session;
 pub mod text;
+pub mod theme;
 pub mod toolkit;
+pub mod tui;
+pub mod watch;

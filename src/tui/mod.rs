@@ -1,0 +1,4 @@
+//! The full-screen interface.
+
+pub mod term;
+pub mod transcript;

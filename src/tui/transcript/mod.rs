@@ -1,0 +1,4 @@
+//! The transcript.
+pub mod markdown;
+pub mod row;
+pub mod table;
