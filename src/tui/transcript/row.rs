@@ -170,13 +170,14 @@ pub fn wrap(spans: &[Span], first: &[Span], rest: &[Span], width: u16, how: Wrap
     let room_of = |gutter: usize| width.saturating_sub(gutter).max(1);
     let mut room = room_of(line.gutter);
     for (index, span) in spans.iter().enumerate() {
-        for grapheme in span.text.graphemes(true) {
+        'graphemes: for grapheme in span.text.graphemes(true) {
             let cells = text::width(grapheme);
             if cells > room {
                 // A wide character in a single column: nothing can be done but leave it out.
                 continue;
             }
-            if line.used + cells > room {
+            // What is carried over may leave too little room again.
+            while line.used + cells > room {
                 let next = |join| Line {
                     spans: rest.to_vec(),
                     gutter: cells_of(rest),
@@ -199,7 +200,7 @@ pub fn wrap(spans: &[Span], first: &[Span], rest: &[Span], width: u16, how: Wrap
                         rows.push(std::mem::replace(&mut line, next(join)).row());
                         if join == Join::Blank {
                             room = room_of(line.gutter);
-                            continue;
+                            continue 'graphemes;
                         }
                     }
                 }
