@@ -267,6 +267,11 @@ impl Transcript {
         self.anchor = Anchor::At(top);
     }
 
+    /// Takes the window for that many rows high until it is laid out again.
+    pub fn set_height(&mut self, rows: usize) {
+        self.height = rows;
+    }
+
     /// Moves the window to the begin.
     pub fn to_start(&mut self) {
         if !self.blocks.is_empty() {
