@@ -13,5 +13,8 @@ pub mod model;
 pub mod provider;
 pub mod session;
 pub mod text;
+pub mod theme;
 pub mod tool;
 pub mod toolkit;
+pub mod tui;
+pub mod watch;

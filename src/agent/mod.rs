@@ -75,10 +75,11 @@ impl Agent {
         let notices = self.core.session.notices().to_vec();
         self.core.tell_session(notices).await;
         self.core.tell_settings().await;
-        if let Some(notice) = review::notice(self.core.mode) {
-            if self.core.setup.overrides.mode.is_some() {
-                self.core.bus.notice(notice).await;
-            }
+        // Of the default nobody needs to be told each time.
+        if self.core.setup.overrides.mode.is_some()
+            && let Some(notice) = review::notice(self.core.mode)
+        {
+            self.core.bus.notice(notice).await;
         }
         while let Some(command) = self.inbox.next().await {
             self.handle(command).await;

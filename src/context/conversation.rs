@@ -89,10 +89,11 @@ pub fn in_force(tree: &Tree) -> (Option<String>, Option<String>) {
             Body::Record(Record::ModelChange { model: changed, .. }) => model = Some(changed.clone()),
             Body::Record(Record::ThinkingChange { level }) => thinking = Some(level.clone()),
             Body::Message(message) => {
-                if let Message::Assistant(answer) = message.as_ref() {
-                    if !answer.provider.is_empty() && !answer.model.is_empty() {
-                        model = Some(format!("{}/{}", answer.provider, answer.model));
-                    }
+                if let Message::Assistant(answer) = message.as_ref()
+                    && !answer.provider.is_empty()
+                    && !answer.model.is_empty()
+                {
+                    model = Some(format!("{}/{}", answer.provider, answer.model));
                 }
             }
             Body::Record(_) => {}
