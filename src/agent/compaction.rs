@@ -115,6 +115,22 @@ impl Core {
         Ok(())
     }
 
+    /// A summary of the branch that is left when the conversation goes on from `to`; `None`: there is nothing in it.
+    pub(super) async fn summarise_branch(&mut self, to: Option<EntryId>) -> Option<String> {
+        let tree = self.session.tree();
+        let kept = tree.path(to.and_then(|id| tree.find(id)));
+        let left = tree.path(tree.leaf()).into_iter().filter(|index| !kept.contains(index));
+        let old: Vec<_> = left.filter_map(|index| tree.nodes()[index].entry.message().cloned()).collect();
+        if old.is_empty() {
+            return None;
+        }
+        let plan = Plan { previous: None, old, kept: Vec::new(), first_kept: None, latest_request: None };
+        self.bus.send(Update::Activity(Activity::Compacting)).await;
+        let summary = self.summarise(&plan, None).await;
+        self.bus.send(Update::Activity(Activity::Idle)).await;
+        Some(summary.unwrap_or_else(|_| digest(&plan)))
+    }
+
     /// What would be summarised; `None`: nothing.
     fn plan(&mut self, model: &Model) -> Option<Plan> {
         let tree = self.session.tree();

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use tokio_util::sync::CancellationToken;
 
 use super::bus::Bus;
+use super::files::Files;
 use super::protocol::{AgentSettings, SessionState, Update};
 use super::setup::{Loaded, Setup};
 use crate::choice::{Mode, Thinking};
@@ -36,6 +37,7 @@ pub struct Core {
     pub(super) bus: Bus,
     pub(super) jobs: Arc<Jobs>,
     pub(super) cancel: CancellationToken,
+    pub(super) files: Files,
     /// The last compaction made too little room, so that another one by itself would not help.
     pub(super) tight: bool,
     /// What was last told of the session not being saved.
@@ -64,6 +66,7 @@ impl Core {
     pub fn new(setup: Setup, loaded: Loaded, session: Session, model: Option<Arc<Model>>, bus: Bus) -> Self {
         let jobs = Arc::new(Jobs::default());
         let link = Link::new(loaded.timeouts());
+        let files = Files::of(&setup.home, &setup.cwd, &loaded.settings.checkpoints);
         let mut core = Core {
             conversation: Conversation::default(),
             link,
@@ -76,6 +79,7 @@ impl Core {
             bus,
             jobs,
             cancel: CancellationToken::new(),
+            files,
             tight: false,
             told_problem: None,
             setup,

@@ -3,7 +3,8 @@
 //!
 //! [`spawn`] starts it on a task of its own; [`Command`]s go in, [`Update`]s come out. `run` is the loop, `answer` one
 //! model call, `calls` the tool calls of one answer, `review` the gate before them, `compaction` what happens when the
-//! window fills, `commands` what a person asks between runs, `inbox` what comes in while work goes on.
+//! window fills, `files` the
+//! files that go with the conversation, `commands` what a person asks between runs, `inbox` what comes in while work goes on.
 
 mod answer;
 mod bus;
@@ -11,6 +12,7 @@ mod calls;
 mod commands;
 mod compaction;
 mod core;
+mod files;
 mod inbox;
 mod protocol;
 mod review;
