@@ -41,7 +41,11 @@ fn settings() -> AgentSettings {
         thinking: Thinking::High,
         mode: Mode::Auto,
         context: ContextUsage::new(76_000, 200_000),
-        context_parts: vec![("system prompt".into(), 900), ("messages".into(), 40_000), ("tool results".into(), 35_100)],
+        context_parts: vec![
+            ("system prompt".into(), 900),
+            ("messages".into(), 40_000),
+            ("tool results".into(), 35_100),
+        ],
     }
 }
 
@@ -85,7 +89,8 @@ impl Script {
             Some("long") => {
                 let count: usize = words.next().and_then(|n| n.parse().ok()).unwrap_or(100_000);
                 for part in 0..count / 100 {
-                    let text: String = (0..100).map(|n| format!("line {} of a long answer\n", part * 100 + n)).collect();
+                    let text: String =
+                        (0..100).map(|n| format!("line {} of a long answer\n", part * 100 + n)).collect();
                     self.event(Event::Delta { text }).await;
                     if part % 20 == 19 {
                         self.event(Event::Thinking { text: "on".into() }).await;
@@ -95,7 +100,13 @@ impl Script {
             Some("ask") => self.ask().await,
             _ => self.tools().await,
         }
-        let usage = Usage { input_tokens: 5000, output_tokens: 2100, cache_read_tokens: 36_000, cache_write_tokens: 0, cost_usd: Some(0.31) };
+        let usage = Usage {
+            input_tokens: 5000,
+            output_tokens: 2100,
+            cache_read_tokens: 36_000,
+            cache_write_tokens: 0,
+            cost_usd: Some(0.31),
+        };
         self.append(serde_json::json!({"role": "assistant", "content": "I'll look at the test first."})).await;
         self.event(Event::TurnEnd { turn: 0, usage: Some(usage), stop_reason: StopReason::Stop, entry: None }).await;
         self.event(Event::Result {
@@ -123,7 +134,16 @@ impl Script {
         self.event(Event::Delta { text: "\n\nBENCH DONE".into() }).await;
     }
 
-    async fn call(&mut self, id: &str, name: &str, title: &str, output: &str, ok: bool, summary: &str, view: Option<View>) {
+    async fn call(
+        &mut self,
+        id: &str,
+        name: &str,
+        title: &str,
+        output: &str,
+        ok: bool,
+        summary: &str,
+        view: Option<View>,
+    ) {
         let (id, name) = (id.to_owned(), name.to_owned());
         let args = serde_json::Map::new();
         self.event(Event::ToolStart { id: id.clone(), name: name.clone(), args, title: title.into() }).await;
@@ -202,7 +222,13 @@ async fn agent(mut commands: mpsc::Receiver<Command>, updates: mpsc::Sender<Upda
         model: None,
         parent_session: None,
     };
-    let state = SessionState { header, path: Some(PathBuf::from("/tmp/x.jsonl")), tree: Tree::default(), usage: Usage::default(), notices: Vec::new() };
+    let state = SessionState {
+        header,
+        path: Some(PathBuf::from("/tmp/x.jsonl")),
+        tree: Tree::default(),
+        usage: Usage::default(),
+        notices: Vec::new(),
+    };
     let mut script = Script { updates: updates.clone(), tree: Tree::default() };
     let _ = updates.send(Update::Session(Box::new(state))).await;
     while let Some(command) = commands.recv().await {
@@ -229,7 +255,9 @@ async fn agent(mut commands: mpsc::Receiver<Command>, updates: mpsc::Sender<Upda
                     }
                 };
                 if interrupted {
-                    script.event(Event::TurnEnd { turn: 0, usage: None, stop_reason: StopReason::Aborted, entry: None }).await;
+                    script
+                        .event(Event::TurnEnd { turn: 0, usage: None, stop_reason: StopReason::Aborted, entry: None })
+                        .await;
                 }
                 let back = queue.into_iter().map(|queued| queued.message).collect();
                 let _ = updates.send(Update::Queue(Vec::new())).await;

@@ -42,8 +42,12 @@ pub(super) fn parse_alone(source: &str) -> Result<Theme, String> {
     let file: File = jsonc_parser::parse_to_serde_value(source, &ParseOptions::default()).map_err(|error| {
         format!("line {}, column {}: {}", error.line_display(), error.column_display(), error.kind())
     })?;
-    let mut theme =
-        Theme { name: file.name.clone(), dark: file.dark, ui: [None; Token::ALL.len()], syntax: [None; Class::ALL.len()] };
+    let mut theme = Theme {
+        name: file.name.clone(),
+        dark: file.dark,
+        ui: [None; Token::ALL.len()],
+        syntax: [None; Class::ALL.len()],
+    };
     for (name, value) in &file.ui {
         let Some((token, _)) = Token::ALL.iter().find(|(_, known)| known == name) else {
             return Err(format!("`ui` has no `{name}`{}", nearest(name, Token::ALL.iter().map(|(_, name)| *name))));
@@ -57,7 +61,8 @@ pub(super) fn parse_alone(source: &str) -> Result<Theme, String> {
         .collect::<Result<_, String>>()?;
     for (class, scope) in Class::ALL {
         // The longest scope that holds this one, as TextMate themes do.
-        let holds = |known: &str| *scope == known || scope.strip_prefix(known).is_some_and(|rest| rest.starts_with('.'));
+        let holds =
+            |known: &str| *scope == known || scope.strip_prefix(known).is_some_and(|rest| rest.starts_with('.'));
         let best = scopes.iter().filter(|(known, _)| holds(known)).max_by_key(|(known, _)| known.len());
         theme.syntax[*class as usize] = best.map(|(_, colour)| *colour);
     }

@@ -36,7 +36,7 @@ actions! {
     "prompt.editor" "edit in $VISUAL or $EDITOR" ["ctrl+g"] |app, effects| effects.push(Effect::Edit(app.prompt.expanded()));
     "prompt.paste" "paste an image, or text" ["ctrl+v", "alt+v"] |_, effects| effects.push(Effect::Paste);
     "edit.left" "one character back" ["left", "ctrl+b"] |app, _| { app.prompt.step(Way::Back); };
-    "edit.right" "one character on" ["right", "ctrl+f"] |app, _| { app.prompt.step(Way::On); };
+    "edit.right" "one character on" ["right"] |app, _| { app.prompt.step(Way::On); };
     "edit.up" "one row up, then the history" ["up"] |app, _| up(app);
     "edit.down" "one row down, then the history" ["down"] |app, _| down(app);
     "edit.word_left" "one word back" ["alt+left", "ctrl+left", "alt+b"] |app, _| app.prompt.step_word(Way::Back);
@@ -64,7 +64,7 @@ actions! {
     "model.pick" "choose a model" ["ctrl+l"] |app, effects| commands::models(app, effects);
     "pane.tree" "the session as a tree" ["ctrl+t"] |app, effects| toggle_tree(app, effects);
     "pane.output" "the whole output of a call" ["ctrl+o"] |app, effects| toggle_output(app, effects);
-    "view.search" "search the transcript" ["ctrl+shift+f", "alt+/", "f3"] |app, _| search(app);
+    "view.search" "search the transcript" ["ctrl+f", "alt+/", "f3"] |app, _| search(app);
     "view.page_up" "scroll up a page" ["pageup"] |app, _| page(app, Way::Back);
     "view.page_down" "scroll down a page" ["pagedown"] |app, _| page(app, Way::On);
     "view.line_up" "scroll up a line" ["ctrl+up", "ctrl+shift+up"] |app, _| scroll(app, -1);
@@ -181,7 +181,8 @@ fn quit_or_delete(app: &mut AppState, effects: &mut Effects) {
 fn mouse(app: &mut AppState, effects: &mut Effects) {
     app.mouse_on = !app.mouse_on;
     effects.push(Effect::Mouse(app.mouse_on));
-    let whose = if app.mouse_on { "Violin takes the mouse" } else { "the terminal has the mouse: its own selection works" };
+    let whose =
+        if app.mouse_on { "Violin takes the mouse" } else { "the terminal has the mouse: its own selection works" };
     app.tell(whose, Tone::Quiet);
 }
 
@@ -235,9 +236,15 @@ fn output_scroll(app: &mut AppState, by: isize) {
 
 fn output_step(app: &mut AppState, way: Way) {
     let Some(Pane::Output(output)) = &mut app.pane else { return };
-    let calls: Vec<u64> =
-        app.transcript.blocks.iter().filter(|block| matches!(block.kind, Kind::Tool(_))).map(|block| block.id).collect();
-    let at = output.block.and_then(|id| calls.iter().position(|call| *call == id)).unwrap_or(calls.len().saturating_sub(1));
+    let calls: Vec<u64> = app
+        .transcript
+        .blocks
+        .iter()
+        .filter(|block| matches!(block.kind, Kind::Tool(_)))
+        .map(|block| block.id)
+        .collect();
+    let at =
+        output.block.and_then(|id| calls.iter().position(|call| *call == id)).unwrap_or(calls.len().saturating_sub(1));
     let next = match way {
         Way::Back => at.saturating_sub(1),
         Way::On => (at + 1).min(calls.len().saturating_sub(1)),

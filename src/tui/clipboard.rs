@@ -41,8 +41,9 @@ pub struct SystemClipboard {
 impl SystemClipboard {
     fn open(&mut self) -> Result<&mut arboard::Clipboard, String> {
         if self.open.is_none() {
-            let opened = arboard::Clipboard::new()
-                .map_err(|error| format!("there is no clipboard here: {}", crate::text::first_line(&error.to_string())))?;
+            let opened = arboard::Clipboard::new().map_err(|error| {
+                format!("there is no clipboard here: {}", crate::text::first_line(&error.to_string()))
+            })?;
             self.open = Some(opened);
         }
         self.open.as_mut().ok_or_else(|| "there is no clipboard here".to_owned())

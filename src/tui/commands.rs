@@ -258,7 +258,8 @@ pub fn history(app: &mut AppState) {
     let mut texts: Vec<String> = app.prompt.history.texts().iter().rev().cloned().collect();
     let mut seen = std::collections::HashSet::new();
     texts.retain(|text| seen.insert(text.clone()));
-    let item = |text: &String| Item { search: text.clone(), ..plain_item(text::head(&text.replace('\n', " ⏎ "), 400)) };
+    let item =
+        |text: &String| Item { search: text.clone(), ..plain_item(text::head(&text.replace('\n', " ⏎ "), 400)) };
     let items = texts.iter().map(item).collect();
     app.open(Overlay::List(Box::new(List::new(Subject::History(texts), "history", "Enter take · Esc", items))));
 }
@@ -274,7 +275,12 @@ fn fork(app: &mut AppState) {
             items.push(plain_item(text::head(text::first_line(&text_of(&user.content)), 400)));
         }
     }
-    app.open(Overlay::List(Box::new(List::new(Subject::Fork(targets), "fork after which message", "Enter · Esc", items))));
+    app.open(Overlay::List(Box::new(List::new(
+        Subject::Fork(targets),
+        "fork after which message",
+        "Enter · Esc",
+        items,
+    ))));
 }
 
 fn settings(app: &mut AppState) {
@@ -289,7 +295,8 @@ fn plugins(app: &mut AppState) {
         .filter(|extra| extra.kind == ExtraKind::Plugin)
         .map(|extra| Row::plain(format!("/{}  {}", extra.name, extra.description), Style::new()))
         .collect();
-    let rows = if rows.is_empty() { vec![Row::plain("no plugin has commands here", style(app, Token::Dim))] } else { rows };
+    let rows =
+        if rows.is_empty() { vec![Row::plain("no plugin has commands here", style(app, Token::Dim))] } else { rows };
     app.open_page("plugins", rows);
 }
 
@@ -326,7 +333,10 @@ pub fn help(app: &mut AppState) {
     rows.push(line("!!command".to_owned(), "run a command; the model does not see it"));
     rows.push(line("@file".to_owned(), "name a file of the project"));
     rows.push(Row::default());
-    rows.push(Row::plain("bindings: ~/.violin/agent/keybindings.json, such as {\"pane.tree\": [\"ctrl+t\", \"f2\"]}", dim));
+    rows.push(Row::plain(
+        "bindings: ~/.violin/agent/keybindings.json, such as {\"pane.tree\": [\"ctrl+t\", \"f2\"]}",
+        dim,
+    ));
     app.open_page("help", rows);
 }
 
@@ -356,7 +366,10 @@ fn context(app: &mut AppState) {
             Span::new(format!("{:>8} {:>5.1}%", words::count(*tokens), share * 100.0), dim),
         ]));
     }
-    app.open_page(format!("context: {} of {} tokens", words::count(context.tokens), words::count(context.window)), rows);
+    app.open_page(
+        format!("context: {} of {} tokens", words::count(context.tokens), words::count(context.window)),
+        rows,
+    );
 }
 
 fn session(app: &mut AppState) {
@@ -370,7 +383,15 @@ fn session(app: &mut AppState) {
         ("file", path),
         ("directory", app.place.clone()),
         ("messages", format!("{messages} in {} entries", tree.nodes().len())),
-        ("input", format!("{} · from the cache {} · to the cache {}", words::count(usage.input_tokens), words::count(usage.cache_read_tokens), words::count(usage.cache_write_tokens))),
+        (
+            "input",
+            format!(
+                "{} · from the cache {} · to the cache {}",
+                words::count(usage.input_tokens),
+                words::count(usage.cache_read_tokens),
+                words::count(usage.cache_write_tokens)
+            ),
+        ),
         ("output", words::count(usage.output_tokens)),
         ("cost", usage.cost_usd.map_or("unknown".to_owned(), words::dollars)),
     ];

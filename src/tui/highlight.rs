@@ -213,8 +213,32 @@ mod tests {
     fn the_common_languages_are_there() {
         let worker = Worker::load();
         for language in [
-            "rust", "rs", "ts", "tsx", "typescript", "python", "py", "go", "c", "cpp", "java", "sh", "bash", "json",
-            "yaml", "toml", "sql", "md", "html", "css", "Dockerfile", "dockerfile", "diff", "kotlin", "swift", "zig",
+            "rust",
+            "rs",
+            "ts",
+            "tsx",
+            "typescript",
+            "python",
+            "py",
+            "go",
+            "c",
+            "cpp",
+            "java",
+            "sh",
+            "bash",
+            "json",
+            "yaml",
+            "toml",
+            "sql",
+            "md",
+            "html",
+            "css",
+            "Dockerfile",
+            "dockerfile",
+            "diff",
+            "kotlin",
+            "swift",
+            "zig",
         ] {
             assert!(worker.syntaxes.find_syntax_by_token(language).is_some(), "{language}");
         }

@@ -52,8 +52,8 @@ impl fmt::Debug for Action {
 impl Chord {
     /// The chord of a key press, in the one form that bindings use.
     pub fn of(event: &KeyEvent) -> Self {
-        let mut modifiers = event.modifiers
-            & (KeyModifiers::CONTROL | KeyModifiers::ALT | KeyModifiers::SHIFT | KeyModifiers::SUPER);
+        let mut modifiers =
+            event.modifiers & (KeyModifiers::CONTROL | KeyModifiers::ALT | KeyModifiers::SHIFT | KeyModifiers::SUPER);
         let mut code = event.code;
         match code {
             KeyCode::Char(c) => {
@@ -81,7 +81,9 @@ impl Chord {
     pub fn parse(text: &str) -> Option<Self> {
         let mut modifiers = KeyModifiers::NONE;
         let mut rest = text.trim();
-        while let Some((name, after)) = rest.split_once('+').filter(|(name, after)| !name.is_empty() && !after.is_empty()) {
+        while let Some((name, after)) =
+            rest.split_once('+').filter(|(name, after)| !name.is_empty() && !after.is_empty())
+        {
             modifiers |= match name.to_ascii_lowercase().as_str() {
                 "ctrl" | "control" => KeyModifiers::CONTROL,
                 "alt" | "meta" | "option" => KeyModifiers::ALT,
@@ -178,7 +180,8 @@ impl Bindings {
     pub fn with(own: &BTreeMap<String, Vec<String>>) -> (Self, Vec<String>) {
         let mut problems = Vec::new();
         let mut bindings = Bindings { by_chord: HashMap::new(), keys: HashMap::new() };
-        for name in own.keys().filter(|name| !super::actions::ACTIONS.iter().any(|action| action.name == name.as_str())) {
+        for name in own.keys().filter(|name| !super::actions::ACTIONS.iter().any(|action| action.name == name.as_str()))
+        {
             problems.push(format!("keybindings.json: there is no action `{name}`"));
         }
         // Keys of the person's own come first, so that they win over a default on the same key.
@@ -275,7 +278,8 @@ mod tests {
 
     #[test]
     fn own_keys_win_and_mistakes_are_told() {
-        let source = r#"{"pane.tree": ["ctrl+y"], "model.pick": ["ctrl+y", "ctrl+foo"], "nope": [], "app.quit": [] /* off */}"#;
+        let source =
+            r#"{"pane.tree": ["ctrl+y"], "model.pick": ["ctrl+y", "ctrl+foo"], "nope": [], "app.quit": [] /* off */}"#;
         let (bindings, problems) = Bindings::parse(source).expect("reads");
         let chord = Chord::parse("ctrl+y").expect("a key");
         let named = bindings.find(Scope::Global, chord).map(|action| action.name);

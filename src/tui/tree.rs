@@ -126,7 +126,10 @@ impl TreePane {
                 Message::User(_) => true,
                 Message::Assistant(answer) => match self.filter {
                     Filter::Default | Filter::All => true,
-                    Filter::NoTools => answer.content.iter().any(|block| matches!(block, Block::Text { text } if !text.trim().is_empty())),
+                    Filter::NoTools => answer
+                        .content
+                        .iter()
+                        .any(|block| matches!(block, Block::Text { text } if !text.trim().is_empty())),
                     Filter::User | Filter::Labelled => false,
                 },
                 Message::Tool(_) => matches!(self.filter, Filter::All | Filter::Default),
@@ -203,7 +206,8 @@ impl TreePane {
     /// Folds the chosen node, or goes to the branch point above it.
     pub fn left(&mut self, tree: &Tree) {
         let Some(node) = self.node() else { return };
-        if !tree.nodes()[node].children.is_empty() && tree.nodes()[node].children.len() > 1 && self.folded.insert(node) {
+        if !tree.nodes()[node].children.is_empty() && tree.nodes()[node].children.len() > 1 && self.folded.insert(node)
+        {
             self.rebuild(tree);
             return;
         }
@@ -235,7 +239,14 @@ pub fn summary(entry: &Entry) -> (&'static str, String) {
                     return ("", line(&said));
                 }
                 let calls: Vec<&str> = answer.tool_calls().map(|call| call.name.as_str()).collect();
-                ("", if calls.is_empty() { "(nothing said)".to_owned() } else { text::visible(&format!("→ {}", calls.join(", "))) })
+                (
+                    "",
+                    if calls.is_empty() {
+                        "(nothing said)".to_owned()
+                    } else {
+                        text::visible(&format!("→ {}", calls.join(", ")))
+                    },
+                )
             }
             Message::Tool(result) => {
                 let mark = if result.is_error { "✗" } else { "✓" };
@@ -288,7 +299,9 @@ mod tests {
     }
 
     fn shown(pane: &TreePane, tree: &Tree) -> Vec<String> {
-        let line = |row: &TreeRow| format!("{}{}{}", row.guides, summary(&tree.nodes()[row.node].entry).1, if row.on_path { "*" } else { "" });
+        let line = |row: &TreeRow| {
+            format!("{}{}{}", row.guides, summary(&tree.nodes()[row.node].entry).1, if row.on_path { "*" } else { "" })
+        };
         pane.rows.iter().map(line).collect()
     }
 
@@ -313,7 +326,8 @@ mod tests {
 
     #[test]
     fn ten_thousand_nodes_take_no_time() {
-        let lines: Vec<(u64, u64, &str)> = (1..=10_000).map(|id| (id, if id % 7 == 0 { id / 2 } else { id - 1 }, ">x")).collect();
+        let lines: Vec<(u64, u64, &str)> =
+            (1..=10_000).map(|id| (id, if id % 7 == 0 { id / 2 } else { id - 1 }, ">x")).collect();
         let tree = tree(&lines);
         let begun = std::time::Instant::now();
         let mut pane = TreePane::default();

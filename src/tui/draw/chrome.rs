@@ -110,7 +110,11 @@ pub(super) fn status(app: &AppState, buffer: &mut Buffer) {
         if let Some(since) = app.run.since {
             let time = app.now.saturating_duration_since(since);
             if time.as_secs() > 0 {
-                left.push(span(app, format!(" · {}", tool::time(std::time::Duration::from_secs(time.as_secs()))), Token::Dim));
+                left.push(span(
+                    app,
+                    format!(" · {}", tool::time(std::time::Duration::from_secs(time.as_secs()))),
+                    Token::Dim,
+                ));
             }
         }
         left.push(span(app, " · esc to interrupt", Token::Dim));
@@ -126,7 +130,11 @@ pub(super) fn status(app: &AppState, buffer: &mut Buffer) {
         right.push(span(app, text::ellipsis(&toast.text, room), token));
     } else if let Some(search) = &app.search {
         let at = if search.hits.is_empty() { 0 } else { search.at + 1 };
-        right.push(span(app, format!("“{}” {at}/{} · n N · esc", text::visible(&search.query), search.hits.len()), Token::Dim));
+        right.push(span(
+            app,
+            format!("“{}” {at}/{} · n N · esc", text::visible(&search.query), search.hits.len()),
+            Token::Dim,
+        ));
     } else if !app.queue.is_empty() {
         right.push(span(app, format!("↑ {} queued · Alt+Up to edit", app.queue.len()), Token::Dim));
     }
@@ -161,15 +169,15 @@ pub(super) fn review(app: &AppState, buffer: &mut Buffer) {
     let area = app.regions.review;
     let Some(request) = app.reviews.first().filter(|_| area.height > 0) else { return };
     let risk = match request.risk {
-        Risk::ReadOnly => "reads",
-        Risk::Write => "writes",
-        Risk::Command => "runs",
+        Risk::ReadOnly => "only reads",
+        Risk::Write => "changes files",
+        Risk::Command => "runs a command",
     };
     let warning = app.theme.style(Token::Warning);
     let bold = with(Style::new(), Modifier::BOLD);
     let width = usize::from(area.width);
     let more = if app.reviews.more() > 0 { format!("  ({} more wait)", app.reviews.more()) } else { String::new() };
-    let rule = format!("─ {} {risk}{more} ", text::visible(&request.name));
+    let rule = format!("─ {} · {risk}{more} ", text::visible(&request.name));
     let rule = text::ellipsis(&format!("{rule}{}", "─".repeat(width.saturating_sub(text::width(&rule)))), width);
     buffer.set_stringn(area.x, area.y, rule, width, warning);
     let mut y = area.y + 1;
@@ -201,7 +209,11 @@ pub(super) fn review(app: &AppState, buffer: &mut Buffer) {
         let chosen = index == app.reviews.selected;
         let mark = if chosen { " › " } else { "   " };
         let style = if chosen { bold } else { Style::new() };
-        let row = [span(app, mark, Token::Accent), span(app, format!("{}  ", offer.key), Token::Accent), Span::new(offer.words.clone(), style)];
+        let row = [
+            span(app, mark, Token::Accent),
+            span(app, format!("{}  ", offer.key), Token::Accent),
+            Span::new(offer.words.clone(), style),
+        ];
         spans(buffer, area.x, y, area.width, &row);
     }
 }
@@ -274,17 +286,29 @@ pub(super) fn footer(app: &AppState, buffer: &mut Buffer) {
         span(app, "░".repeat(8 - filled), Token::Border),
         span(app, format!(" {share:.0}%"), Token::Dim),
     ];
+    let mut parts = Vec::new();
     if usage.total() > 0 {
-        let mut words = format!(" · ↑{} ↓{}", words::count(usage.input()), words::count(usage.output_tokens));
+        let tokens = usage.input_tokens + usage.cache_write_tokens;
+        let mut part = format!(" · ↑{} ↓{}", words::count(tokens), words::count(usage.output_tokens));
         if usage.cache_read_tokens > 0 {
-            words.push_str(&format!(" ⟳{}", words::count(usage.cache_read_tokens)));
+            part.push_str(&format!(" ⟳{}", words::count(usage.cache_read_tokens)));
         }
-        if let Some(cost) = usage.cost_usd {
-            words.push_str(&format!(" · {}", words::dollars(cost)));
-        }
-        left.push(span(app, words, Token::Dim));
+        parts.push(part);
+        parts.extend(usage.cost_usd.map(|cost| format!(" · {}", words::dollars(cost))));
     }
-    let hints = [("pane.tree", "tree"), ("pane.output", "output"), ("model.pick", "model"), ("", "commands"), ("app.help", "help")];
+    for part in parts {
+        // What does not fit whole is left out.
+        if usize::from(width_of(&left)) + text::width(&part) < usize::from(area.width) {
+            left.push(span(app, part, Token::Dim));
+        }
+    }
+    let hints = [
+        ("pane.tree", "tree"),
+        ("pane.output", "output"),
+        ("model.pick", "model"),
+        ("", "commands"),
+        ("app.help", "help"),
+    ];
     let end = area.x + width_of(&left);
     let mut right: Vec<Span> = Vec::new();
     for (name, word) in hints {

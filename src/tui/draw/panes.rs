@@ -36,10 +36,8 @@ pub(super) fn pane(app: &AppState, buffer: &mut Buffer) {
 fn title(app: &AppState, buffer: &mut Buffer, area: Rect, name: &str, rest: &str) {
     let bold = with(app.theme.style(Token::Heading), Modifier::BOLD);
     let room = usize::from(area.width).saturating_sub(text::width(name) + 4);
-    let row = [
-        Span::new(format!(" {name}  "), bold),
-        Span::new(text::ellipsis(rest, room), app.theme.style(Token::Dim)),
-    ];
+    let row =
+        [Span::new(format!(" {name}  "), bold), Span::new(text::ellipsis(rest, room), app.theme.style(Token::Dim))];
     spans(buffer, area.x, area.y, area.width, &row);
 }
 
@@ -78,22 +76,28 @@ fn tree(app: &AppState, pane: &TreePane, buffer: &mut Buffer, area: Rect) {
     }
     if area.height > 3 {
         let hint = " ↵ continue · s with summary · f fork · L label · / filter · Tab show · esc";
-        buffer.set_stringn(area.x, area.bottom() - 1, text::ellipsis(hint, usize::from(area.width)), usize::from(area.width), dim);
+        buffer.set_stringn(
+            area.x,
+            area.bottom() - 1,
+            text::ellipsis(hint, usize::from(area.width)),
+            usize::from(area.width),
+            dim,
+        );
     }
 }
 
 fn output(app: &AppState, output: &Output, buffer: &mut Buffer, area: Rect) {
     let call = output.block.or_else(|| newest_call(&app.transcript)).and_then(|id| app.transcript.tool(id));
-    let rest = call.map_or(String::new(), |call| {
-        text::visible(&format!("{} · {}", call.name, text::first_line(&call.title)))
-    });
+    let rest =
+        call.map_or(String::new(), |call| text::visible(&format!("{} · {}", call.name, text::first_line(&call.title))));
     title(app, buffer, area, "OUTPUT", &rest);
     let rows = usize::from(area.height.saturating_sub(1));
     for (index, row) in output.rows.iter().skip(output.top).take(rows).enumerate() {
         row.draw(buffer, area.x, area.y + 1 + index as u16, area.width);
     }
     if output.rows.len() > rows {
-        let place = format!(" {}–{} of {} ", output.top + 1, (output.top + rows).min(output.rows.len()), output.rows.len());
+        let place =
+            format!(" {}–{} of {} ", output.top + 1, (output.top + rows).min(output.rows.len()), output.rows.len());
         let width = text::width(&place) as u16;
         if width + text::width(&rest) as u16 + 12 < area.width {
             buffer.set_string(area.right() - width, area.y, place, app.theme.style(Token::Dim));

@@ -29,8 +29,7 @@ pub(super) fn transcript(app: &AppState, buffer: &mut Buffer) {
         welcome(app, buffer, area);
     }
     if app.transcript.anchor != Anchor::End && area.height > 2 && area.width > 12 {
-        let (mark, token) =
-            if app.transcript.news { (" ↓ new ", Token::Accent) } else { (" ↓ more ", Token::Dim) };
+        let (mark, token) = if app.transcript.news { (" ↓ new ", Token::Accent) } else { (" ↓ more ", Token::Dim) };
         let x = area.right().saturating_sub(text::width(mark) as u16 + 1);
         buffer.set_stringn(x, area.bottom() - 1, mark, usize::from(area.width), app.theme.style(token));
     }
@@ -39,7 +38,8 @@ pub(super) fn transcript(app: &AppState, buffer: &mut Buffer) {
 /// Lays the colours that have come over a row of code.
 fn colours(theme: &Theme, block: &Block, row: &Row, buffer: &mut Buffer, area: Rect, y: u16) {
     let Some(at) = row.code else { return };
-    let Some(line) = block.colours.get(at.piece as usize).and_then(|colours| colours.lines.get(at.line as usize)) else {
+    let Some(line) = block.colours.get(at.piece as usize).and_then(|colours| colours.lines.get(at.line as usize))
+    else {
         return;
     };
     let Some(span) = row.spans.last().filter(|_| row.spans.len() > 1) else { return };

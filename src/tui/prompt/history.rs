@@ -107,7 +107,8 @@ pub fn append(path: &Path, cwd: &Path, text: &str) -> io::Result<()> {
     if let Some(folder) = path.parent() {
         crate::home::private_dir(folder)?;
     }
-    let line = Line { cwd: cwd.to_string_lossy().into(), text: text.into(), at: jiff::Timestamp::now().as_millisecond() };
+    let line =
+        Line { cwd: cwd.to_string_lossy().into(), text: text.into(), at: jiff::Timestamp::now().as_millisecond() };
     let mut bytes = serde_json::to_vec(&line)?;
     bytes.push(b'\n');
     private_file().append(true).create(true).open(path)?.write_all(&bytes)

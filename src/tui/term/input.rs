@@ -316,10 +316,8 @@ fn csi(bytes: &[u8], out: &mut Vec<Input>) -> Step {
     if body.first().is_some_and(|byte| matches!(byte, b'?' | b'>' | b'=')) {
         return taken;
     }
-    let fields: Vec<Vec<u32>> = body
-        .split(|byte| *byte == b';')
-        .map(|field| field.split(|byte| *byte == b':').map(number).collect())
-        .collect();
+    let fields: Vec<Vec<u32>> =
+        body.split(|byte| *byte == b';').map(|field| field.split(|byte| *byte == b':').map(number).collect()).collect();
     let field = |at: usize, sub: usize| fields.get(at).and_then(|field| field.get(sub)).copied().unwrap_or(0);
     let released = field(1, 1) == 3;
     let modifiers = modifiers(field(1, 0));

@@ -92,7 +92,10 @@ fn characters_are_whole_however_they_are_cut() {
 #[test]
 fn cursor_and_function_keys() {
     assert_eq!(keys(&[b"\x1b[A\x1bOB\x1b[1;5C"]), [(KeyCode::Up, NONE), (KeyCode::Down, NONE), (KeyCode::Right, CTRL)]);
-    assert_eq!(keys(&[b"\x1bOP\x1b[15~\x1b[24~"]), [(KeyCode::F(1), NONE), (KeyCode::F(5), NONE), (KeyCode::F(12), NONE)]);
+    assert_eq!(
+        keys(&[b"\x1bOP\x1b[15~\x1b[24~"]),
+        [(KeyCode::F(1), NONE), (KeyCode::F(5), NONE), (KeyCode::F(12), NONE)]
+    );
     assert_eq!(keys(&[b"\x1b[Z\x1b[3~"]), [(KeyCode::BackTab, SHIFT), (KeyCode::Delete, NONE)]);
 }
 

@@ -181,20 +181,13 @@ impl Block {
     /// Lays it out, where that is needed. `gap` asks for a blank row before it. Returns how many rows were made.
     pub fn lay(&mut self, look: Look<'_>, gap: bool) -> usize {
         let tick = if matches!(&self.kind, Kind::Tool(tool) if tool.runs()) { look.tick } else { 0 };
-        let key = Key {
-            version: self.version,
-            width: look.width,
-            generation: look.generation,
-            fold: self.fold,
-            gap,
-            tick,
-        };
+        let key =
+            Key { version: self.version, width: look.width, generation: look.generation, fold: self.fold, gap, tick };
         if self.key == Some(key) {
             return 0;
         }
-        let reflow = self.key.is_none_or(|old| {
-            (old.width, old.generation, old.fold) != (key.width, key.generation, key.fold)
-        });
+        let reflow =
+            self.key.is_none_or(|old| (old.width, old.generation, old.fold) != (key.width, key.generation, key.fold));
         self.key = Some(key);
         self.gap = gap;
         let theme = look.theme;

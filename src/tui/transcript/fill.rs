@@ -3,9 +3,9 @@
 use std::sync::Arc;
 use std::time::Instant;
 
+use super::Transcript;
 use super::block::{Kind, Tone};
 use super::tool::{Live, Outcome, State, Tool, images_of};
-use super::Transcript;
 use crate::event::{ChangeReason, Decision, Event};
 use crate::message::{AssistantMessage, Block as Content, Message, StopReason, text_of};
 use crate::session::{Body, Entry, EntryId, Record, Tree};
@@ -32,11 +32,8 @@ impl Transcript {
                 Message::Assistant(answer) => self.answer(answer, id),
                 Message::Tool(result) => {
                     if self.call(&result.tool_call_id).is_none() {
-                        let orphan = Tool {
-                            call_id: result.tool_call_id.clone(),
-                            name: result.name.clone(),
-                            ..Tool::default()
-                        };
+                        let orphan =
+                            Tool { call_id: result.tool_call_id.clone(), name: result.name.clone(), ..Tool::default() };
                         self.push(Kind::Tool(Box::new(orphan)), id);
                     }
                     if let Some(tool) = self.call(&result.tool_call_id) {

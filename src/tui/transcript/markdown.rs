@@ -46,7 +46,8 @@ impl Flow {
     pub fn settle(&mut self, text: &str, width: u16, theme: &Theme, done: bool) {
         loop {
             if let Some(fence) = self.fence.clone() {
-                let Some(end) = line_end(text, self.settled).or((done && self.settled < text.len()).then_some(text.len()))
+                let Some(end) =
+                    line_end(text, self.settled).or((done && self.settled < text.len()).then_some(text.len()))
                 else {
                     return;
                 };
@@ -273,7 +274,9 @@ impl<'t> Builder<'t> {
 
     fn run(&mut self, text: &str) {
         let options = Options::ENABLE_TABLES | Options::ENABLE_STRIKETHROUGH | Options::ENABLE_TASKLISTS;
-        for event in Parser::new_ext(text, options) {
+        // The parser hands text out in pieces, in which a sequence could not be told from text any longer.
+        let text = cleaned(text);
+        for event in Parser::new_ext(&text, options) {
             self.event(event);
         }
         self.flush();
@@ -560,6 +563,11 @@ impl<'t> Builder<'t> {
             self.rows.append(&mut rows);
         }
     }
+}
+
+fn cleaned(text: &str) -> std::borrow::Cow<'_, str> {
+    let plain = |c: char| !c.is_control() || matches!(c, '\n' | '\t');
+    if text.chars().all(plain) { text.into() } else { text::clean(text).into() }
 }
 
 fn align(alignment: Alignment) -> table::Align {

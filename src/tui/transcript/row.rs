@@ -178,12 +178,7 @@ pub fn wrap(spans: &[Span], first: &[Span], rest: &[Span], width: u16, how: Wrap
             }
             // What is carried over may leave too little room again.
             while line.used + cells > room {
-                let next = |join| Line {
-                    spans: rest.to_vec(),
-                    gutter: cells_of(rest),
-                    join,
-                    ..Line::default()
-                };
+                let next = |join| Line { spans: rest.to_vec(), gutter: cells_of(rest), join, ..Line::default() };
                 let blank = grapheme == " ";
                 match line.last_break.filter(|_| how == Wrap::Words && !blank) {
                     Some(mark) => {
@@ -267,7 +262,8 @@ impl Line {
         let tail = self.spans[mark.span].text.split_off(mark.byte);
         let style = self.spans[mark.span].style;
         let mut carried = vec![(tail, style, source.saturating_sub(count))];
-        carried.extend(later.into_iter().enumerate().map(|(at, span)| (span.text, span.style, source + 1 + at - count)));
+        carried
+            .extend(later.into_iter().enumerate().map(|(at, span)| (span.text, span.style, source + 1 + at - count)));
         carried.retain(|(text, ..)| !text.is_empty());
         if mark.blank {
             let kept = self.spans[mark.span].text.trim_end_matches(' ').len();

@@ -272,7 +272,10 @@ impl Tool {
         if extent == Extent::All
             && let Some(log) = self.log()
         {
-            rows.push(Row::plain(format!("all of it: {}", text::visible(&log.to_string_lossy())), theme.style(Token::Dim)));
+            rows.push(Row::plain(
+                format!("all of it: {}", text::visible(&log.to_string_lossy())),
+                theme.style(Token::Dim),
+            ));
         }
         rows
     }
@@ -288,7 +291,9 @@ pub fn view_rows(
     code: &mut Vec<Code>,
 ) -> Vec<Row> {
     match view {
-        View::Text { text } => lines_of(if text.is_empty() { output } else { text }, width, Style::new(), extent, theme),
+        View::Text { text } => {
+            lines_of(if text.is_empty() { output } else { text }, width, Style::new(), extent, theme)
+        }
         View::Terminal { text, .. } => terminal(if text.is_empty() { output } else { text }, 0, width, theme, extent),
         View::File { path, first_line, text } => {
             let text = if text.is_empty() { output } else { text };

@@ -65,9 +65,9 @@ pub fn file_under(before: &str) -> Option<(usize, &str)> {
 
 /// The path that ends at the cursor, and the character at which it begins.
 pub fn path_under(before: &str) -> Option<(usize, String)> {
-    let begun = before.rfind(|c: char| c.is_whitespace() || "\"'`(".contains(c)).map_or(0, |at| {
-        at + before[at..].chars().next().map_or(1, char::len_utf8)
-    });
+    let begun = before
+        .rfind(|c: char| c.is_whitespace() || "\"'`(".contains(c))
+        .map_or(0, |at| at + before[at..].chars().next().map_or(1, char::len_utf8));
     let word = &before[begun..];
     let is_path = word.contains('/') || word.starts_with('~') || word.starts_with('.');
     (is_path && !(begun == 0 && word.starts_with('/') && !word[1..].contains('/')))

@@ -1,9 +1,9 @@
 //! What effects brought.
 
 use crate::tui::app::AppState;
+use crate::tui::app::Overlay;
 use crate::tui::commands;
 use crate::tui::list::Subject;
-use crate::tui::app::Overlay;
 use crate::tui::msg::{Clip, Done, Effect};
 use crate::tui::pane::Pane;
 use crate::tui::transcript::Tone;
@@ -29,14 +29,19 @@ pub fn done(app: &mut AppState, done: Done, effects: &mut Vec<Effect>) {
         Done::Pasted(Err(error)) => app.tell(error, Tone::Warning),
         Done::Attached(Err(_), text) => app.prompt.paste(&text),
         Done::Coloured(coloured) => {
-            app.dirty =
-                app.transcript.colour(coloured.block, coloured.piece, coloured.from, coloured.lines);
+            app.dirty = app.transcript.colour(coloured.block, coloured.piece, coloured.from, coloured.lines);
         }
         Done::Theme(Ok(theme)) => app.set_theme(*theme),
         Done::Theme(Err(error)) => app.transcript.note(error, Tone::Error),
         Done::Git(branch, changed) => app.git = (branch, changed),
         Done::Expanded(Ok(text), delivery) => super::submit::send_text(app, &text, delivery, effects),
         Done::Expanded(Err(error), _) => app.tell(error, Tone::Error),
+        Done::SessionsChanged(result) => {
+            if let Err(error) = result {
+                app.tell(error, Tone::Error);
+            }
+            commands::resume(app, effects);
+        }
         Done::Toast(text, tone) => app.tell(text, tone),
         Done::Bindings(bindings, problems) => {
             app.bindings = *bindings;
@@ -59,10 +64,15 @@ pub fn done(app: &mut AppState, done: Done, effects: &mut Vec<Effect>) {
 /// A file that is watched changed.
 fn changed(app: &mut AppState, path: &std::path::Path, effects: &mut Vec<Effect>) {
     if path.parent() == Some(&app.themes) {
-        if path.file_stem().is_some_and(|stem| stem.to_str() == Some(app.theme.name.as_str()) || stem.to_str() == Some(app.theme_name.as_str())) {
+        if path.file_stem().is_some_and(|stem| {
+            stem.to_str() == Some(app.theme.name.as_str()) || stem.to_str() == Some(app.theme_name.as_str())
+        }) {
             effects.push(Effect::Theme(app.theme_name.clone()));
         }
         return;
+    }
+    if path.file_name().is_some_and(|name| name == "keybindings.json") {
+        effects.push(Effect::Bindings);
     }
     if path.file_name().is_some_and(|name| name == "models.json")
         && let Some(Overlay::List(list)) = &app.overlay

@@ -25,7 +25,7 @@ pub fn input(app: &mut AppState, input: Input, effects: &mut Vec<Effect>) {
         Input::Text(text) => text_input(app, &text, false, effects),
         Input::Paste(text) => text_input(app, &text, true, effects),
         Input::Mouse(event) => mouse(app, event, effects),
-        Input::Focus(focused) => app.focused = focused,
+        Input::Focus(focused) => app.focused = Some(focused),
         Input::Background(r, g, b) => background(app, r, g, b),
     }
 }
@@ -191,7 +191,8 @@ fn list_key(app: &mut AppState, event: &KeyEvent, chord: Chord, effects: &mut Ve
 
 fn page_key(app: &mut AppState, event: &KeyEvent, chord: Chord) {
     let height = usize::from(app.regions.overlay.height.saturating_sub(2)).max(1);
-    let help = app.bindings.find(Scope::Global, chord).is_some_and(|action| matches!(action.name, "app.help" | "app.clear"));
+    let help =
+        app.bindings.find(Scope::Global, chord).is_some_and(|action| matches!(action.name, "app.help" | "app.clear"));
     let Some(Overlay::Page(page)) = &mut app.overlay else { return };
     let last = page.rows.len().saturating_sub(height);
     match event.code {
