@@ -76,6 +76,7 @@ fn screen(app: &mut AppState) -> String {
     out
 }
 
+#[allow(clippy::too_many_arguments, reason = "each is a field of the event")]
 fn tool(
     app: &mut AppState,
     id: &str,
@@ -186,8 +187,11 @@ fn models(app: &mut AppState) {
     take(app, Msg::Done(Done::Models(vec![model("gpt-5", true), model("gpt-4o", false)])));
 }
 
-/// Every state that the interface can show, by name.
-const STATES: &[(&str, fn(&mut AppState))] = &[
+/// A state of the interface, by name, and how it comes about.
+type State = (&'static str, fn(&mut AppState));
+
+/// Every state that the interface can show.
+const STATES: &[State] = &[
     ("plain", |_| {}),
     ("tree", |app| press(app, "pane.tree")),
     ("output", |app| press(app, "pane.output")),

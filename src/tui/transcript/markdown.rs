@@ -369,7 +369,7 @@ impl<'t> Builder<'t> {
                         *number += 1;
                         format!("{}. ", *number - 1)
                     }
-                    _ if depth % 2 == 0 => "◦ ".to_owned(),
+                    _ if depth.is_multiple_of(2) => "◦ ".to_owned(),
                     _ => "• ".to_owned(),
                 };
                 let rest = " ".repeat(text::width(&mark));
