@@ -184,6 +184,7 @@ impl Theme {
         match (self.ui[token as usize], token.is_background()) {
             (Some(colour), false) => Style::new().fg(colour),
             (Some(colour), true) => Style::new().bg(colour),
+            (None, true) if token == Token::Match => Style::new().add_modifier(Modifier::BOLD | Modifier::UNDERLINED),
             (None, true) => Style::new().add_modifier(Modifier::REVERSED),
             (None, false) if matches!(token, Token::Dim | Token::Thinking | Token::Quote | Token::Border) => {
                 Style::new().add_modifier(Modifier::DIM)
@@ -197,10 +198,21 @@ impl Theme {
         self.syntax[class as usize].map_or(Style::new(), |colour| Style::new().fg(colour))
     }
 
-    /// The theme in the colours that a terminal has.
+    /// The theme in the colours that a terminal has. A background on which some text would be lost becomes
+    /// reversed text.
     pub fn at_depth(mut self, depth: Depth) -> Self {
         for colour in self.ui.iter_mut().chain(&mut self.syntax) {
             *colour = colour.and_then(|colour| depth.nearest(colour));
+        }
+        for (token, _) in Token::ALL.iter().filter(|(token, _)| token.is_background()) {
+            let ground = self.ui[*token as usize];
+            let ink = Token::ALL
+                .iter()
+                .filter(|(token, _)| !token.is_background())
+                .map(|(token, _)| self.ui[*token as usize]);
+            if ink.chain(self.syntax).any(|ink| ink == ground) {
+                self.ui[*token as usize] = None;
+            }
         }
         self
     }

@@ -36,7 +36,7 @@ actions! {
     "prompt.editor" "edit in $VISUAL or $EDITOR" ["ctrl+g"] |app, effects| effects.push(Effect::Edit(app.prompt.expanded()));
     "prompt.paste" "paste an image, or text" ["ctrl+v", "alt+v"] |_, effects| effects.push(Effect::Paste);
     "edit.left" "one character back" ["left", "ctrl+b"] |app, _| { app.prompt.step(Way::Back); };
-    "edit.right" "one character on" ["right", "ctrl+f"] |app, _| { app.prompt.step(Way::On); };
+    "edit.right" "one character on" ["right"] |app, _| { app.prompt.step(Way::On); };
     "edit.up" "one row up, then the history" ["up"] |app, _| up(app);
     "edit.down" "one row down, then the history" ["down"] |app, _| down(app);
     "edit.word_left" "one word back" ["alt+left", "ctrl+left", "alt+b"] |app, _| app.prompt.step_word(Way::Back);
@@ -64,7 +64,7 @@ actions! {
     "model.pick" "choose a model" ["ctrl+l"] |app, effects| commands::models(app, effects);
     "pane.tree" "the session as a tree" ["ctrl+t"] |app, effects| toggle_tree(app, effects);
     "pane.output" "the whole output of a call" ["ctrl+o"] |app, effects| toggle_output(app, effects);
-    "view.search" "search the transcript" ["ctrl+shift+f", "alt+/", "f3"] |app, _| search(app);
+    "view.search" "search the transcript" ["ctrl+f", "alt+/", "f3"] |app, _| search(app);
     "view.page_up" "scroll up a page" ["pageup"] |app, _| page(app, Way::Back);
     "view.page_down" "scroll down a page" ["pagedown"] |app, _| page(app, Way::On);
     "view.line_up" "scroll up a line" ["ctrl+up", "ctrl+shift+up"] |app, _| scroll(app, -1);

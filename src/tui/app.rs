@@ -82,8 +82,8 @@ pub struct AppState {
     pub place: String,
     /// Where the person's themes stand.
     pub themes: PathBuf,
-    /// Whether the window has the person's attention.
-    pub focused: bool,
+    /// Whether the window has the person's attention, where the terminal tells.
+    pub focused: Option<bool>,
     /// Whether the mouse is ours.
     pub mouse_on: bool,
     /// When Ctrl+C was last pressed on an empty prompt.
@@ -288,7 +288,7 @@ impl AppState {
             place: crate::home::tilde(&cwd),
             cwd,
             themes,
-            focused: true,
+            focused: None,
             mouse_on: true,
             quit_armed: None,
             escape_armed: None,
@@ -339,6 +339,13 @@ impl AppState {
             Some(Pane::Output(_)) => self.prompt.is_empty(),
             None => false,
         }
+    }
+
+    /// Whether the person may not see what happens now: another window has the focus, or the terminal does not
+    /// tell and it took long.
+    pub fn is_unseen(&self) -> bool {
+        let long = self.run.since.is_some_and(|since| self.now.duration_since(since) > Duration::from_secs(15));
+        self.focused.map_or(long, |focused| !focused)
     }
 
     /// Asks for the next mode that is entered without a question.

@@ -231,16 +231,12 @@ fn session_item(app: &AppState, scope: SessionScope, row: &SessionRow, now: i64)
 
 /// Opens the list of themes, which shows each as one goes over it.
 pub fn take_themes(app: &mut AppState, names: Vec<String>) {
-    let items = names.iter().map(plain_item_ref).collect();
+    let items = names.iter().map(|name| plain_item(name.as_str())).collect();
     let at = names.iter().position(|name| *name == app.theme.name).unwrap_or(0);
     let before = Box::new(app.theme.clone());
     let mut list = List::new(Subject::Themes(names, before), "themes", "Enter take · Esc go back", items);
     list.selected = at;
     app.open(Overlay::List(Box::new(list)));
-}
-
-fn plain_item_ref(text: &String) -> Item {
-    plain_item(text.as_str())
 }
 
 /// Shows what the choice stands for, where that can be seen.

@@ -69,11 +69,10 @@ impl Runner {
 
     /// Begins to watch themes, bindings and models, and reads the bindings.
     pub fn watch(&mut self) {
-        let path = self.home.agent("keybindings.json");
-        self.bindings(path.clone());
+        self.bindings();
         let targets = [
             Target::Folder(self.home.file("themes")),
-            Target::File(path),
+            Target::File(self.home.agent("keybindings.json")),
             Target::File(self.home.agent("models.json")),
         ];
         if !targets.iter().any(|target| match target {
@@ -92,9 +91,10 @@ impl Runner {
         }
     }
 
-    fn bindings(&self, path: PathBuf) {
+    fn bindings(&self) {
+        let path = self.home.agent("keybindings.json");
         self.spawn(move || {
-            let source = std::fs::read_to_string(path).ok()?;
+            let source = std::fs::read_to_string(path).unwrap_or_else(|_| "{}".to_owned());
             Some(match Bindings::parse(&source) {
                 Ok((bindings, problems)) => Done::Bindings(Box::new(bindings), problems),
                 Err(error) => Done::Toast(error, Tone::Error),
@@ -169,16 +169,13 @@ impl Runner {
                 let error = (sources.save_setting)(key, &value).err()?;
                 Some(Done::Toast(format!("`{key}` was not saved: {error}"), Tone::Warning))
             }),
-            Effect::Rename(path, name) => self.spawn(move || {
-                let error = (sources.rename_session)(&path, &name).err()?;
-                Some(Done::Toast(error, Tone::Error))
-            }),
-            Effect::Delete(path) => self.spawn(move || {
-                Some(match (sources.delete_session)(&path) {
-                    Ok(()) => Done::Toast("deleted".to_owned(), Tone::Quiet),
-                    Err(error) => Done::Toast(error, Tone::Error),
-                })
-            }),
+            Effect::Rename(path, name) => {
+                self.spawn(move || Some(Done::SessionsChanged((sources.rename_session)(&path, &name))));
+            }
+            Effect::Delete(path) => {
+                self.spawn(move || Some(Done::SessionsChanged((sources.delete_session)(&path))));
+            }
+            Effect::Bindings => self.bindings(),
             Effect::Export(path, file) => self.spawn(move || {
                 Some(match (sources.export)(&path, file.as_deref()) {
                     Ok(written) => Done::Toast(format!("written: {written}"), Tone::Quiet),

@@ -206,9 +206,12 @@ fn popup(app: &mut AppState) {
     let space = usize::from(app.regions.prompt.y);
     let height = popup.items.len().min(POPUP).min(space);
     popup.scroll = scrolled(popup.scroll, popup.selected, popup.items.len(), height);
-    let widest = popup.items.iter().map(|item| crate::text::width(&item.label) + crate::text::width(&item.detail) + 5);
+    let widest = |part: fn(&super::list::PopupItem) -> &str| {
+        popup.items.iter().map(|item| crate::text::width(part(item))).max().unwrap_or(0).min(100) as u16
+    };
     let screen = app.regions.screen;
-    let width = (widest.max().unwrap_or(0) as u16).clamp(20, 100).min(screen.width.saturating_sub(2));
+    let width = (widest(|item| &item.label) + widest(|item| &item.detail) + 6).clamp(20, 100);
+    let width = width.min(screen.width.saturating_sub(2));
     let caret = app.regions.text.x + app.prompt.caret().x;
     let x = caret.saturating_sub(width / 3).min(screen.width.saturating_sub(width));
     let x = if app.regions.text.x > x { app.regions.prompt.x + 1 } else { x };

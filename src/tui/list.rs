@@ -40,13 +40,13 @@ impl LineInput {
         match key.code {
             KeyCode::Char('u') if ctrl => self.before.clear(),
             KeyCode::Char('k') if ctrl => self.after.clear(),
-            KeyCode::Char('a') if ctrl => self.to_start(),
+            KeyCode::Char('a') if ctrl => self.go_to_start(),
             KeyCode::Char('e') if ctrl => self.before.push_str(&std::mem::take(&mut self.after)),
             KeyCode::Char('w') if ctrl => {
                 let kept = self.before.trim_end().rfind(' ').map_or(0, |at| at + 1);
                 self.before.truncate(kept);
             }
-            KeyCode::Home => self.to_start(),
+            KeyCode::Home => self.go_to_start(),
             KeyCode::End => self.before.push_str(&std::mem::take(&mut self.after)),
             KeyCode::Backspace => {
                 if let Some((at, _)) = self.before.grapheme_indices(true).next_back() {
@@ -73,7 +73,7 @@ impl LineInput {
         true
     }
 
-    fn to_start(&mut self) {
+    fn go_to_start(&mut self) {
         self.after.insert_str(0, &std::mem::take(&mut self.before));
     }
 }

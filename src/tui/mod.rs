@@ -27,6 +27,7 @@ pub mod list;
 pub mod msg;
 pub mod pane;
 pub mod prompt;
+pub mod reference;
 pub mod review;
 mod run;
 pub mod sources;

@@ -61,6 +61,8 @@ pub enum Done {
     Git(Option<String>, usize),
     /// A further command's text.
     Expanded(Result<String, String>, Delivery),
+    /// A session was renamed or deleted, or that failed.
+    SessionsChanged(Result<(), String>),
     /// Something to tell.
     Toast(String, Tone),
     /// Bindings that were read, with what is wrong with them.
@@ -120,6 +122,8 @@ pub enum Effect {
     Attach(PathBuf, String),
     /// Put a text into the clipboard.
     Copy(String),
+    /// Read the key bindings.
+    Bindings,
     /// Colour code.
     Highlight(Wanted),
     /// Tell the person that something happened unseen.

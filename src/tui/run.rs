@@ -97,6 +97,8 @@ const FRAME: Duration = Duration::from_millis(16);
 const STREAM_FRAME: Duration = Duration::from_millis(33);
 /// Between two steps of the spinner.
 const TICK: Duration = Duration::from_millis(100);
+/// Between two looks at whether a job in the background was brought to the front.
+const BACKGROUND: Duration = Duration::from_millis(250);
 /// Updates that are taken at once.
 const BATCH: usize = 4096;
 
@@ -175,7 +177,7 @@ pub async fn run(
                     _ => ui.outbox.clear(),
                 }
             }
-            () = sleep_until(deadline), if deadline.is_some() => ui.expired(),
+            () = sleep_until(deadline), if deadline.is_some() => ui.expired()?,
         }
     }
 }
@@ -201,6 +203,7 @@ struct Ui {
     frame_cost: Duration,
     last_tick: Instant,
     escape: Option<Instant>,
+    look_at: Instant,
     wanted: Vec<Wanted>,
     title: String,
 }
@@ -243,6 +246,7 @@ impl Ui {
             frame_cost: Duration::ZERO,
             last_tick: now,
             escape: None,
+            look_at: now,
             wanted: Vec::new(),
             title: String::new(),
         }
@@ -383,9 +387,13 @@ impl Ui {
     }
 
     /// What was waited for by the clock.
-    fn expired(&mut self) {
+    fn expired(&mut self) -> io::Result<()> {
         self.now();
         let now = self.app.now;
+        if self.away == Away::Suspended {
+            self.look_at = now + BACKGROUND;
+            self.resumed()?;
+        }
         if self.escape.is_some_and(|at| at <= now) {
             self.escape = None;
             let mut inputs = Vec::new();
@@ -396,6 +404,7 @@ impl Ui {
             self.last_tick = now;
             self.take(Msg::Tick);
         }
+        Ok(())
     }
 
     fn tick_at(&self) -> Option<Instant> {
@@ -417,7 +426,10 @@ impl Ui {
     }
 
     fn deadline(&self) -> Option<Instant> {
-        [self.frame_at(), self.tick_at(), self.escape].into_iter().flatten().min()
+        // A shell that brings a running job to the front tells nobody: it has to be looked at. While the process
+        // is stopped it costs nothing.
+        let look = (self.away == Away::Suspended).then_some(self.look_at);
+        [self.frame_at(), self.tick_at(), self.escape, look].into_iter().flatten().min()
     }
 
     fn draw_if_due(&mut self) -> io::Result<()> {
@@ -496,6 +508,7 @@ impl Ui {
     fn suspend(&mut self) {
         self.terminal.leave();
         self.away = Away::Suspended;
+        self.look_at = Instant::now() + BACKGROUND;
         // The whole group stops, so that a shell that stands between us and the terminal gets it back.
         if let Err(error) = rustix::process::kill_current_process_group(rustix::process::Signal::TSTP) {
             tracing::debug!(%error, "could not stop");

@@ -134,6 +134,7 @@ impl Script {
         self.event(Event::Delta { text: "\n\nBENCH DONE".into() }).await;
     }
 
+    #[allow(clippy::too_many_arguments, reason = "each is a field of the event")]
     async fn call(
         &mut self,
         id: &str,

@@ -169,15 +169,15 @@ pub(super) fn review(app: &AppState, buffer: &mut Buffer) {
     let area = app.regions.review;
     let Some(request) = app.reviews.first().filter(|_| area.height > 0) else { return };
     let risk = match request.risk {
-        Risk::ReadOnly => "reads",
-        Risk::Write => "writes",
-        Risk::Command => "runs",
+        Risk::ReadOnly => "only reads",
+        Risk::Write => "changes files",
+        Risk::Command => "runs a command",
     };
     let warning = app.theme.style(Token::Warning);
     let bold = with(Style::new(), Modifier::BOLD);
     let width = usize::from(area.width);
     let more = if app.reviews.more() > 0 { format!("  ({} more wait)", app.reviews.more()) } else { String::new() };
-    let rule = format!("─ {} {risk}{more} ", text::visible(&request.name));
+    let rule = format!("─ {} · {risk}{more} ", text::visible(&request.name));
     let rule = text::ellipsis(&format!("{rule}{}", "─".repeat(width.saturating_sub(text::width(&rule)))), width);
     buffer.set_stringn(area.x, area.y, rule, width, warning);
     let mut y = area.y + 1;
@@ -286,15 +286,21 @@ pub(super) fn footer(app: &AppState, buffer: &mut Buffer) {
         span(app, "░".repeat(8 - filled), Token::Border),
         span(app, format!(" {share:.0}%"), Token::Dim),
     ];
+    let mut parts = Vec::new();
     if usage.total() > 0 {
-        let mut words = format!(" · ↑{} ↓{}", words::count(usage.input()), words::count(usage.output_tokens));
+        let tokens = usage.input_tokens + usage.cache_write_tokens;
+        let mut part = format!(" · ↑{} ↓{}", words::count(tokens), words::count(usage.output_tokens));
         if usage.cache_read_tokens > 0 {
-            words.push_str(&format!(" ⟳{}", words::count(usage.cache_read_tokens)));
+            part.push_str(&format!(" ⟳{}", words::count(usage.cache_read_tokens)));
         }
-        if let Some(cost) = usage.cost_usd {
-            words.push_str(&format!(" · {}", words::dollars(cost)));
+        parts.push(part);
+        parts.extend(usage.cost_usd.map(|cost| format!(" · {}", words::dollars(cost))));
+    }
+    for part in parts {
+        // What does not fit whole is left out.
+        if usize::from(width_of(&left)) + text::width(&part) < usize::from(area.width) {
+            left.push(span(app, part, Token::Dim));
         }
-        left.push(span(app, words, Token::Dim));
     }
     let hints = [
         ("pane.tree", "tree"),

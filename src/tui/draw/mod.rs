@@ -91,5 +91,7 @@ fn frame(buffer: &mut Buffer, area: Rect, style: Style, title: &[Span]) {
 }
 
 #[cfg(test)]
+mod svg;
+#[cfg(test)]
 #[path = "draw_tests.rs"]
 mod tests;

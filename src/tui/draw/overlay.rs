@@ -73,7 +73,13 @@ fn list(app: &AppState, list: &List, buffer: &mut Buffer, area: Rect) -> Option<
         let right = width_of(&item.right).min(inner.width / 2);
         let room = inner.width.saturating_sub(right + 2);
         let start = spans(buffer, inner.x, y, inner.width, &[mark]);
-        spans(buffer, start, y, room.saturating_sub(3), &item.left);
+        let room = room.saturating_sub(3);
+        spans(buffer, start, y, room, &item.left);
+        if width_of(&item.left) > room && room > 0 {
+            let cut = Rect { x: start + room - 1, y, width: 1, height: 1 };
+            clear(buffer, cut);
+            buffer.set_string(cut.x, y, "…", dim);
+        }
         spans(buffer, inner.right().saturating_sub(right + 1), y, right, &item.right);
         if chosen {
             buffer.set_style(Rect { y, height: 1, ..inner }, app.theme.style(Token::Selection));

@@ -38,6 +38,8 @@ pub struct Prompt {
     /// Counts changes of the text.
     pub version: u64,
     visual: Vec<VisualRow>,
+    /// The version and the width that the rows were made for.
+    laid: Option<(u64, u16)>,
     scroll: usize,
     caret: Position,
 }
@@ -63,6 +65,7 @@ impl Default for Prompt {
             goal: None,
             version: 0,
             visual: Vec::new(),
+            laid: None,
             scroll: 0,
             caret: Position::ORIGIN,
         };
@@ -385,7 +388,10 @@ impl Prompt {
 
     /// Lays the text out for that many cells and says how many rows it takes.
     pub fn layout(&mut self, width: u16) -> usize {
-        self.visual = visual::rows(self.area.lines(), &self.chips, usize::from(width.max(1)));
+        if self.laid != Some((self.version, width)) {
+            self.visual = visual::rows(self.area.lines(), &self.chips, usize::from(width.max(1)));
+            self.laid = Some((self.version, width));
+        }
         self.visual.len()
     }
 

@@ -274,7 +274,9 @@ impl<'t> Builder<'t> {
 
     fn run(&mut self, text: &str) {
         let options = Options::ENABLE_TABLES | Options::ENABLE_STRIKETHROUGH | Options::ENABLE_TASKLISTS;
-        for event in Parser::new_ext(text, options) {
+        // The parser hands text out in pieces, in which a sequence could not be told from text any longer.
+        let text = cleaned(text);
+        for event in Parser::new_ext(&text, options) {
             self.event(event);
         }
         self.flush();
@@ -367,7 +369,7 @@ impl<'t> Builder<'t> {
                         *number += 1;
                         format!("{}. ", *number - 1)
                     }
-                    _ if depth % 2 == 0 => "◦ ".to_owned(),
+                    _ if depth.is_multiple_of(2) => "◦ ".to_owned(),
                     _ => "• ".to_owned(),
                 };
                 let rest = " ".repeat(text::width(&mark));
@@ -561,6 +563,11 @@ impl<'t> Builder<'t> {
             self.rows.append(&mut rows);
         }
     }
+}
+
+fn cleaned(text: &str) -> std::borrow::Cow<'_, str> {
+    let plain = |c: char| !c.is_control() || matches!(c, '\n' | '\t');
+    if text.chars().all(plain) { text.into() } else { text::clean(text).into() }
 }
 
 fn align(alignment: Alignment) -> table::Align {

@@ -62,7 +62,7 @@ fn b86_hostile_markdown_is_bounded() {
         format!("|{}\n|{}\n{}", "h|".repeat(12), "-|".repeat(12), format!("|{}\n", "cell|".repeat(12)).repeat(5000));
     let deep = format!("{} text", ">".repeat(500));
     let lists: String = (0..200).map(|n| format!("{}- x\n", "  ".repeat(n))).collect();
-    for text in [table, "x".repeat(200_000), "```\nopen".repeat(1), deep, lists, "*".repeat(5000), "[".repeat(5000)] {
+    for text in [table, "x".repeat(200_000), "```\nopen".to_owned(), deep, lists, "*".repeat(5000), "[".repeat(5000)] {
         for width in [1, 2, 5, 40, 200] {
             let (rows, _) = whole(&text, width);
             if width > 30 {

@@ -52,7 +52,7 @@ pub fn update(app: &mut AppState, update: Update, effects: &mut Vec<Effect>) {
         Update::Settings(settings) => app.settings = *settings,
         Update::Review(request) => {
             app.reviews.push(request);
-            if !app.focused {
+            if app.is_unseen() {
                 effects.push(Effect::Notify("a question waits".to_owned()));
             }
         }
@@ -81,13 +81,13 @@ fn activity(app: &mut AppState, activity: Activity, effects: &mut Vec<Effect>) {
         }
         (_, Activity::Idle) => {
             app.transcript.settle();
+            if app.is_unseen() && before != Activity::Shell {
+                effects.push(Effect::Notify("done".to_owned()));
+            }
             app.run.since = None;
             // A run that ended takes its questions along.
             app.reviews.refuse_all();
             effects.push(Effect::Git);
-            if !app.focused && before != Activity::Shell {
-                effects.push(Effect::Notify("done".to_owned()));
-            }
         }
         (_, _) => {}
     }

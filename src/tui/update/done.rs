@@ -36,6 +36,12 @@ pub fn done(app: &mut AppState, done: Done, effects: &mut Vec<Effect>) {
         Done::Git(branch, changed) => app.git = (branch, changed),
         Done::Expanded(Ok(text), delivery) => super::submit::send_text(app, &text, delivery, effects),
         Done::Expanded(Err(error), _) => app.tell(error, Tone::Error),
+        Done::SessionsChanged(result) => {
+            if let Err(error) = result {
+                app.tell(error, Tone::Error);
+            }
+            commands::resume(app, effects);
+        }
         Done::Toast(text, tone) => app.tell(text, tone),
         Done::Bindings(bindings, problems) => {
             app.bindings = *bindings;
@@ -64,6 +70,9 @@ fn changed(app: &mut AppState, path: &std::path::Path, effects: &mut Vec<Effect>
             effects.push(Effect::Theme(app.theme_name.clone()));
         }
         return;
+    }
+    if path.file_name().is_some_and(|name| name == "keybindings.json") {
+        effects.push(Effect::Bindings);
     }
     if path.file_name().is_some_and(|name| name == "models.json")
         && let Some(Overlay::List(list)) = &app.overlay

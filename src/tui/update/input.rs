@@ -25,7 +25,7 @@ pub fn input(app: &mut AppState, input: Input, effects: &mut Vec<Effect>) {
         Input::Text(text) => text_input(app, &text, false, effects),
         Input::Paste(text) => text_input(app, &text, true, effects),
         Input::Mouse(event) => mouse(app, event, effects),
-        Input::Focus(focused) => app.focused = focused,
+        Input::Focus(focused) => app.focused = Some(focused),
         Input::Background(r, g, b) => background(app, r, g, b),
     }
 }

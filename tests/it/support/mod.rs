@@ -1,6 +1,7 @@
 //! What several tests share.
 
 pub mod home;
+pub mod pty;
 pub mod server;
 pub mod validate;
 pub mod wire;
