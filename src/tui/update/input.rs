@@ -9,7 +9,7 @@ use super::{complete, submit};
 use crate::agent::{Command, ReviewAnswer};
 use crate::theme::Theme;
 use crate::tui::actions;
-use crate::tui::app::{AppState, LineFor, Overlay, Search};
+use crate::tui::app::{AppState, LineFor, Overlay, Search, automatic};
 use crate::tui::keys::{Chord, Scope};
 use crate::tui::list::LineInput;
 use crate::tui::msg::Effect;
@@ -32,17 +32,10 @@ pub fn input(app: &mut AppState, input: Input, effects: &mut Vec<Effect>) {
 
 /// The terminal told its background: `auto` follows it.
 fn background(app: &mut AppState, r: u8, g: u8, b: u8) {
-    if app.theme_name != "auto" {
-        return;
-    }
-    let light = 299 * u32::from(r) + 587 * u32::from(g) + 114 * u32::from(b) > 127_500;
-    let name = match (app.depth, light) {
-        (crate::theme::Depth::Ansi16, _) => "violin-16",
-        (_, true) => "violin-light",
-        (_, false) => "violin-dark",
-    };
-    if app.theme.name != name {
-        app.set_theme(Theme::built_in(name));
+    app.dark = 299 * u32::from(r) + 587 * u32::from(g) + 114 * u32::from(b) <= 127_500;
+    let name = automatic(app.depth, app.dark);
+    if app.theme_name == "auto" && app.theme.name != name {
+        app.set_theme(Theme::load(name, &app.themes).unwrap_or_else(|_| Theme::built_in(name)));
     } else {
         app.dirty = false;
     }
