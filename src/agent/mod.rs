@@ -1,9 +1,91 @@
 //! The agent: it asks the model, runs the tools that it asks for, appends the results and goes on until the
 //! model asks for nothing more. It knows neither screen nor terminal.
+//!
+//! [`spawn`] starts it on a task of its own; [`Command`]s go in, [`Update`]s come out. `run` is the loop, `answer` one
+//! model call, `calls` the tool calls of one answer, `review` the gate before them, `compaction` what happens when the
+//! window fills, `files` the
+//! files that go with the conversation, `commands` what a person asks between runs, `inbox` what comes in while work goes on.
 
+mod answer;
+mod bus;
+mod calls;
+mod commands;
+mod compaction;
+mod core;
+mod files;
+mod inbox;
 mod protocol;
+mod review;
+mod run;
+mod setup;
+
+use std::sync::Arc;
+
+use tokio::sync::mpsc;
+use tokio::task::JoinHandle;
+
+use crate::model::Model;
+use crate::session::Session;
 
 pub use protocol::{
     Activity, AgentSettings, Command, Delivery, FileChange, Queued, Restore, RestorePreview, ReviewAnswer,
     ReviewRequest, SessionState, Update,
 };
+pub use setup::{Env, Loaded, Overrides, Setup};
+
+use bus::Bus;
+use core::Core;
+use inbox::Inbox;
+
+/// Commands that wait; a person types slower.
+const COMMANDS: usize = 64;
+
+/// Updates that wait; then the agent does.
+const UPDATES: usize = 1024;
+
+/// The agent, on its own task.
+struct Agent {
+    core: Core,
+    inbox: Inbox,
+}
+
+/// A running agent, as a front end holds it. When the sender of commands is dropped, the agent ends what it does and
+/// then itself.
+#[derive(Debug)]
+pub struct Handle {
+    /// Takes commands.
+    pub commands: mpsc::Sender<Command>,
+    /// Gives updates.
+    pub updates: mpsc::Receiver<Update>,
+    /// Ends with the agent.
+    pub task: JoinHandle<()>,
+}
+
+/// Starts the agent on a session.
+pub fn spawn(setup: Setup, loaded: Loaded, session: Session, model: Option<Arc<Model>>) -> Handle {
+    let (commands, inbox) = mpsc::channel(COMMANDS);
+    let (sender, updates) = mpsc::channel(UPDATES);
+    let bus = Bus::new(sender);
+    let inbox = Inbox::new(inbox, bus.clone());
+    let core = Core::new(setup, loaded, session, model, bus);
+    let task = tokio::spawn(Agent { core, inbox }.serve());
+    Handle { commands, updates, task }
+}
+
+impl Agent {
+    async fn serve(mut self) {
+        let notices = self.core.session.notices().to_vec();
+        self.core.tell_session(notices).await;
+        self.core.tell_settings().await;
+        // Of the default nobody needs to be told each time.
+        if self.core.setup.overrides.mode.is_some()
+            && let Some(notice) = review::notice(self.core.mode)
+        {
+            self.core.bus.notice(notice).await;
+        }
+        while let Some(command) = self.inbox.next().await {
+            self.handle(command).await;
+        }
+        self.core.jobs.kill_all();
+    }
+}

@@ -81,7 +81,7 @@ slashes! {
     };
     "context" "" "what fills the window" |app, _, _| context(app);
     "copy" "" "copy the last answer" |app, _, effects| copy(app, effects);
-    "undo" "" "take back what the last run changed in files" |_, _, effects| effects.push(Effect::Command(Command::Undo));
+    "undo" "" "take back what the last run changed in files" |_, _, effects| effects.push(Effect::Command(Command::Undo { force: false }));
     "export" "[file]" "write the session as HTML or Markdown" |app, argument, effects| {
         let file = Some(argument.to_owned()).filter(|text| !text.is_empty());
         match app.session.path.clone() {

@@ -1,0 +1,363 @@
+//! models.json (formats.md, "models.json"): which models there are, and which one is meant.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+
+use super::jsonc::{Document, Mistake};
+use super::secret;
+use crate::choice::Thinking;
+use crate::model::{Compat, Cost, Model, Secret};
+
+/// Where a model's window is not told.
+const DEFAULT_WINDOW: u64 = 128_000;
+
+/// The models that are configured, in the order of the file.
+#[derive(Debug, Clone, Default)]
+pub struct Models {
+    /// All of them.
+    pub models: Vec<Arc<Model>>,
+    /// `provider/id` of the one that the file names as its default.
+    pub default: Option<String>,
+}
+
+#[derive(Deserialize)]
+struct WireProvider {
+    #[serde(default, alias = "baseUrl")]
+    base_url: Option<String>,
+    api: Option<String>,
+    #[serde(default, alias = "apiKey")]
+    api_key: Option<String>,
+    #[serde(default)]
+    headers: Map<String, Value>,
+    #[serde(default)]
+    compat: Compat,
+}
+
+#[derive(Deserialize)]
+struct WireModel {
+    id: String,
+    #[serde(default)]
+    name: Option<String>,
+    #[serde(default)]
+    api: Option<String>,
+    #[serde(default, alias = "baseUrl")]
+    base_url: Option<String>,
+    #[serde(default, alias = "contextWindow")]
+    context_window: Option<u64>,
+    #[serde(default, alias = "maxTokens")]
+    max_tokens: Option<u64>,
+    #[serde(default)]
+    reasoning: bool,
+    #[serde(default)]
+    input: Option<Vec<String>>,
+    #[serde(default)]
+    cost: Option<Cost>,
+    #[serde(default)]
+    compat: Compat,
+    #[serde(default, alias = "thinkingLevels")]
+    thinking_levels: BTreeMap<Thinking, Option<String>>,
+    #[serde(default)]
+    headers: Map<String, Value>,
+    #[serde(default)]
+    chain: Vec<String>,
+}
+
+/// Why a word leads to no model.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum SelectError {
+    /// None is configured.
+    #[error(
+        "no model is configured: set a key such as ANTHROPIC_API_KEY or OPENAI_API_KEY, start a local server (Ollama, llama.cpp, LM Studio), or write ~/.violin/agent/models.json; `-m demo/demo` plays a scripted demo"
+    )]
+    NoModels,
+    /// It is not among them.
+    #[error("there is no model `{given}`{hint}; `violin models list` shows what there is")]
+    Unknown {
+        /// The word.
+        given: String,
+        /// The nearest one, as a clause.
+        hint: String,
+    },
+    /// Several providers have it.
+    #[error("`{given}` is offered by several providers: {found}; name one of these")]
+    Several {
+        /// The word.
+        given: String,
+        /// Their references.
+        found: String,
+    },
+}
+
+impl Models {
+    /// The models of a file, and every mistake in it. `None`: there is no such file. A provider or model with a
+    /// mistake is left out; the rest applies.
+    pub fn read(path: &Path) -> (Option<Models>, Vec<Mistake>) {
+        match Document::read(path) {
+            Ok(Some(document)) => {
+                let (models, mistakes) = Self::from_document(&document);
+                (Some(models), mistakes)
+            }
+            Ok(None) => (None, Vec::new()),
+            Err(mistake) => (Some(Models::default()), vec![mistake]),
+        }
+    }
+
+    /// The models of a document, and every mistake in it.
+    pub fn from_document(document: &Document) -> (Models, Vec<Mistake>) {
+        let (mut models, mut mistakes) = (Models::default(), Vec::new());
+        match document.value.get("default") {
+            None | Some(Value::Null) => {}
+            Some(Value::String(text)) => models.default = Some(text.clone()),
+            Some(_) => mistakes.push(document.mistake(&["default"], "`default` names a model, as \"provider/model\"")),
+        }
+        let Some(providers) = document.value.get("providers").and_then(Value::as_object) else {
+            mistakes.push(document.mistake(&["providers"], "`providers` is expected here: { \"name\": { … } }"));
+            return (models, mistakes);
+        };
+        for (name, value) in providers {
+            let wire: WireProvider = match document.read_as(&["providers", name], value) {
+                Ok(wire) => wire,
+                Err(mistake) => {
+                    mistakes.push(mistake);
+                    continue;
+                }
+            };
+            let list = match value.get("models") {
+                Some(Value::Array(list)) => list.as_slice(),
+                None => &[],
+                Some(_) => {
+                    mistakes.push(
+                        document.mistake(&["providers", name, "models"], "`models` is a list: [ { \"id\": … } ]"),
+                    );
+                    &[]
+                }
+            };
+            for (index, value) in list.iter().enumerate() {
+                let index = index.to_string();
+                let at = ["providers", name.as_str(), "models", index.as_str()];
+                match document.read_as(&at, value).and_then(|model| build(document, &at, name, &wire, model)) {
+                    Ok(model) => models.models.push(Arc::new(model)),
+                    Err(mistake) => mistakes.push(mistake),
+                }
+            }
+        }
+        (models, mistakes)
+    }
+
+    /// The model that a person means by `provider/id` or by an id that only one provider has.
+    ///
+    /// # Errors
+    /// Where it is none, or several.
+    pub fn select(&self, given: &str) -> Result<Arc<Model>, SelectError> {
+        let exact = |model: &&Arc<Model>| match given.split_once('/') {
+            Some((provider, id)) => model.provider == provider && model.id == id,
+            None => false,
+        };
+        if let Some(model) = self.models.iter().find(exact) {
+            return Ok(model.clone());
+        }
+        let named: Vec<_> = self.models.iter().filter(|model| model.id == given).collect();
+        match named.as_slice() {
+            [model] => Ok((*model).clone()),
+            [] if self.models.is_empty() => Err(SelectError::NoModels),
+            [] => {
+                let references = self.models.iter().map(|model| model.reference());
+                let nearest = references.map(|name| (strsim::damerau_levenshtein(&name, given), name)).min();
+                let near = nearest.filter(|(distance, _)| *distance <= given.len() / 2);
+                let hint = near.map(|(_, name)| format!(", did you mean `{name}`?")).unwrap_or_default();
+                Err(SelectError::Unknown { given: given.to_owned(), hint })
+            }
+            several => {
+                let found: Vec<_> = several.iter().map(|model| model.reference()).collect();
+                Err(SelectError::Several { given: given.to_owned(), found: found.join(", ") })
+            }
+        }
+    }
+
+    /// The first model whose key can be had.
+    pub fn first_usable(&self, env: &dyn Fn(&str) -> Option<String>) -> Option<Arc<Model>> {
+        self.models.iter().find(|model| usable(model, env).is_ok()).or_else(|| self.models.first()).cloned()
+    }
+}
+
+/// Whether a model's key and headers can be had, as far as can be told without running anything.
+///
+/// # Errors
+/// The reason, in words.
+pub fn usable(model: &Model, env: &dyn Fn(&str) -> Option<String>) -> Result<(), String> {
+    let secrets = model.api_key.iter().chain(model.headers.iter().map(|(_, value)| value));
+    secrets.map(|secret| secret::check(secret, env)).collect::<Result<(), _>>().map_err(|error| error.to_string())
+}
+
+fn build(
+    document: &Document,
+    at: &[&str],
+    provider: &str,
+    wire: &WireProvider,
+    model: WireModel,
+) -> Result<Model, Mistake> {
+    let mut headers = headers_of(document, &at[..2], &wire.headers)?;
+    headers.extend(headers_of(document, at, &model.headers)?);
+    let missing = |what: &str| document.mistake(at, format!("the provider `{provider}` needs `{what}`"));
+    let api = model.api.or_else(|| wire.api.clone()).ok_or_else(|| missing("api"))?;
+    let remote = api != "fallback";
+    let base_url = match model.base_url.as_ref().or(wire.base_url.as_ref()) {
+        Some(url) => base_url(url, &api)
+            .ok_or_else(|| document.mistake(at, format!("`{url}` is no address; write it as https://host/v1")))?,
+        None if remote => return Err(missing("base_url")),
+        None => String::new(),
+    };
+    Ok(Model {
+        provider: provider.to_owned(),
+        name: model.name.unwrap_or_else(|| model.id.clone()),
+        id: model.id,
+        api,
+        base_url,
+        api_key: wire.api_key.clone().filter(|key| !key.is_empty()).map(Secret::new),
+        headers,
+        context_window: model.context_window.filter(|window| *window > 0).unwrap_or(DEFAULT_WINDOW),
+        max_tokens: model.max_tokens.filter(|max| *max > 0),
+        reasoning: model.reasoning,
+        images: model.input.is_some_and(|kinds| kinds.iter().any(|kind| kind == "image")),
+        cost: model.cost,
+        compat: model.compat.or(wire.compat.clone()),
+        thinking_levels: model.thinking_levels,
+        chain: model.chain,
+    })
+}
+
+fn headers_of(
+    document: &Document,
+    at: &[&str],
+    headers: &Map<String, Value>,
+) -> Result<Vec<(String, Secret)>, Mistake> {
+    let read = |(name, value): (&String, &Value)| match value {
+        Value::String(text) => Ok((name.clone(), Secret::new(text.as_str()))),
+        _ => Err(document.mistake(&[at, &["headers", name]].concat(), format!("the header `{name}` is a text"))),
+    };
+    headers.iter().map(read).collect()
+}
+
+/// The address without a slash at its end; one without a path gets the protocol's own.
+fn base_url(url: &str, api: &str) -> Option<String> {
+    let (scheme, rest) = url.trim().split_once("://")?;
+    if !matches!(scheme, "http" | "https") || rest.is_empty() || rest.starts_with('/') {
+        return None;
+    }
+    let trimmed = rest.trim_end_matches('/');
+    let path = match (trimmed.contains('/'), api) {
+        (true, _) => "",
+        (false, "google-generative-ai") => "/v1beta",
+        (false, _) => "/v1",
+    };
+    Some(format!("{scheme}://{trimmed}{path}"))
+}
+
+/// A model, as lists show it (formats.md, "--json rows").
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct ModelRow {
+    /// The provider's name.
+    pub provider: String,
+    /// The model's id.
+    pub id: String,
+    /// Its name for people.
+    pub name: String,
+    /// The wire protocol.
+    pub api: String,
+    /// Tokens that fit.
+    pub context_window: u64,
+    /// Whether it can be asked.
+    pub usable: bool,
+    /// Why not.
+    pub reason: Option<String>,
+}
+
+impl ModelRow {
+    /// A model's row.
+    pub fn of(model: &Model, env: &dyn Fn(&str) -> Option<String>) -> Self {
+        let usable = usable(model, env);
+        ModelRow {
+            provider: model.provider.clone(),
+            id: model.id.clone(),
+            name: model.name.clone(),
+            api: model.api.clone(),
+            context_window: model.context_window,
+            usable: usable.is_ok(),
+            reason: usable.err(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(text: &str) -> (Models, Vec<String>) {
+        let document = Document::parse(Path::new("/x/models.json"), text.to_owned()).expect("parses");
+        let (models, mistakes) = Models::from_document(&document);
+        (models, mistakes.iter().map(ToString::to_string).collect())
+    }
+
+    #[test]
+    fn both_spellings_are_read() {
+        let (models, mistakes) = read(
+            r#"{"default": "a/x", "providers": {
+              "a": {"baseUrl": "http://127.0.0.1:9", "api": "openai-completions", "apiKey": "k",
+                "compat": {"maxTokensField": "max_completion_tokens"},
+                "models": [{"id": "x", "contextWindow": 5, "maxTokens": 7, "input": ["text", "image"],
+                  "cost": {"input": 1, "output": 2, "cacheRead": 3}, "compat": {"developer_role": true}}, {"id": "y"}]},
+              "b": {"base_url": "https://h/api/", "api": "anthropic-messages", "models": [{"id": "x", "context_window": 6}]},
+            }}"#,
+        );
+        assert!(mistakes.is_empty(), "{mistakes:?}");
+        let x = models.select("a/x").expect("there");
+        assert_eq!(
+            (x.context_window, x.max_tokens, x.images, x.base_url.as_str()),
+            (5, Some(7), true, "http://127.0.0.1:9/v1")
+        );
+        assert_eq!((x.cost.map(|c| c.cache_read), x.compat.developer_role), (Some(3.0), Some(true)));
+        assert_eq!(x.compat.max_tokens_field.as_deref(), Some("max_completion_tokens"));
+        assert_eq!(models.select("y").expect("unique").context_window, DEFAULT_WINDOW);
+        assert_eq!(models.select("b/x").expect("there").base_url, "https://h/api");
+        assert!(matches!(models.select("x"), Err(SelectError::Several { .. })));
+        assert!(matches!(models.select("a/z"), Err(SelectError::Unknown { .. })));
+        assert_eq!(format!("{:?}", x.api_key), "Some(***)");
+    }
+
+    #[test]
+    fn ids_with_slashes_need_no_provider_when_they_are_unique() {
+        let (models, _) = read(
+            r#"{"providers": {"o": {"base_url": "http://h", "api": "openai-completions", "models": [{"id": "maker/model"}]}}}"#,
+        );
+        assert_eq!(models.select("maker/model").expect("there").reference(), "o/maker/model");
+        assert_eq!(models.select("o/maker/model").expect("there").id, "maker/model");
+    }
+
+    #[test]
+    fn one_mistake_does_not_take_the_rest() {
+        let (models, mistakes) = read(
+            "{\"providers\": {\n\"a\": {\"base_url\": 5, \"api\": \"x\"},\n\"b\": {\"base_url\": \"http://h\", \"api\": \"demo\",\n \"models\": [{\"name\": \"n\"}, {\"id\": \"ok\"}, {\"id\": \"w\", \"contextWindow\": \"big\"}]},\n\"c\": {\"api\": \"x\", \"models\": [{\"id\": \"u\"}]}}}",
+        );
+        assert_eq!(models.models.len(), 1);
+        assert_eq!(mistakes.len(), 4, "{mistakes:?}");
+        assert!(mistakes[0].starts_with("/x/models.json:2:"), "{mistakes:?}");
+        assert!(mistakes[1].starts_with("/x/models.json:4:"), "{mistakes:?}");
+        assert!(mistakes[3].contains("base_url"), "{mistakes:?}");
+    }
+
+    #[test]
+    fn a_missing_key_is_named() {
+        let (models, _) = read(
+            r#"{"providers": {
+              "a": {"base_url": "http://h", "api": "x", "api_key": "$NOPE", "models": [{"id": "a"}]},
+              "b": {"base_url": "http://h", "api": "x", "models": [{"id": "b"}]}}}"#,
+        );
+        let env = |_: &str| None;
+        assert_eq!(usable(&models.models[0], &env), Err("NOPE is not set".into()));
+        assert_eq!(models.first_usable(&env).map(|model| model.id.clone()), Some("b".into()));
+    }
+}

@@ -1,0 +1,148 @@
+//! The conversation that a model is sent: the path from the root to the leaf of a session's tree, with what a
+//! compaction summarised left out.
+//!
+//! Total: any tree whatsoever gives a list of messages. What a protocol needs beyond that, such as a result for
+//! each call, is seen to where the request is written (`provider::history`).
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use crate::message::{Message, UserMessage};
+use crate::session::{Body, Entry, EntryId, Record, Tree};
+
+/// What stands before a summary, for the model.
+const SUMMARY_HEAD: &str = "The conversation so far was summarised to save room. This is history, not a request:";
+
+/// Builds conversations. What it makes of records that are no messages is kept, so that an unchanged conversation
+/// is made of the very same messages each time, and need not be written down anew.
+#[derive(Debug, Default)]
+pub struct Conversation {
+    made: HashMap<EntryId, Arc<Message>>,
+}
+
+impl Conversation {
+    /// The messages from the root to the leaf.
+    pub fn messages(&mut self, tree: &Tree) -> Vec<Arc<Message>> {
+        let path = tree.path(tree.leaf());
+        let entries: Vec<&Arc<Entry>> = path.iter().map(|index| &tree.nodes()[*index].entry).collect();
+        let compaction = entries.iter().rposition(|entry| matches!(entry.record(), Some(Record::Compaction { .. })));
+        let mut out = Vec::with_capacity(entries.len());
+        let rest =
+            match compaction {
+                None => &entries[..],
+                Some(at) => {
+                    let compacted = entries[at];
+                    if let Some(Record::Compaction { summary, first_kept_id, .. }) = compacted.record() {
+                        out.push(self.user(compacted.id, || {
+                            format!("{SUMMARY_HEAD}\n\n<summary>\n{}\n</summary>", summary.trim())
+                        }));
+                        let kept = first_kept_id.and_then(|id| entries[..at].iter().position(|entry| entry.id == id));
+                        for entry in &entries[kept.unwrap_or(at)..at] {
+                            out.extend(self.message(entry));
+                        }
+                    }
+                    &entries[at + 1..]
+                }
+            };
+        for entry in rest {
+            out.extend(self.message(entry));
+        }
+        out
+    }
+
+    fn message(&mut self, entry: &Entry) -> Option<Arc<Message>> {
+        match &entry.body {
+            Body::Message(message) => Some(message.clone()),
+            Body::Record(Record::BranchSummary { summary, .. }) => {
+                let text = || {
+                    format!(
+                        "Another branch of this conversation was left. What happened there:\n\n<summary>\n{}\n</summary>",
+                        summary.trim()
+                    )
+                };
+                Some(self.user(entry.id, text))
+            }
+            Body::Record(Record::Shell { command, output, exit_code, in_context: true }) => {
+                Some(self.user(entry.id, || {
+                    let code = match exit_code {
+                        Some(0) => String::new(),
+                        Some(code) => format!("\n[exit code {code}]"),
+                        None => "\n[killed]".to_owned(),
+                    };
+                    format!("I ran `{command}`:\n\n```\n{}{code}\n```", output.trim_end())
+                }))
+            }
+            Body::Record(_) => None,
+        }
+    }
+
+    fn user(&mut self, id: EntryId, text: impl FnOnce() -> String) -> Arc<Message> {
+        self.made.entry(id).or_insert_with(|| Arc::new(Message::User(UserMessage::text(text())))).clone()
+    }
+}
+
+/// The model and the thinking level in force at the leaf, as its path tells: the last change, or the last answer.
+pub fn in_force(tree: &Tree) -> (Option<String>, Option<String>) {
+    let (mut model, mut thinking) = (None, None);
+    for index in tree.path(tree.leaf()) {
+        match &tree.nodes()[index].entry.body {
+            Body::Record(Record::ModelChange { model: changed, .. }) => model = Some(changed.clone()),
+            Body::Record(Record::ThinkingChange { level }) => thinking = Some(level.clone()),
+            Body::Message(message) => {
+                if let Message::Assistant(answer) = message.as_ref()
+                    && !answer.provider.is_empty()
+                    && !answer.model.is_empty()
+                {
+                    model = Some(format!("{}/{}", answer.provider, answer.model));
+                }
+            }
+            Body::Record(_) => {}
+        }
+    }
+    (model, thinking)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::message::text_of;
+
+    fn tree(lines: &[&str]) -> Tree {
+        let mut tree = Tree::default();
+        for line in lines {
+            tree.push(Arc::new(Entry::parse(line.as_bytes(), 0).expect("reads")));
+        }
+        tree
+    }
+
+    const LINES: &[&str] = &[
+        r#"{"id":1,"parent_id":null,"role":"user","content":"one"}"#,
+        r#"{"id":2,"parent_id":1,"role":"assistant","content":"two","provider":"p","model":"a/b"}"#,
+        r#"{"id":3,"parent_id":2,"type":"shell","command":"ls","output":"x\n","exit_code":2,"in_context":true}"#,
+        r#"{"id":4,"parent_id":3,"type":"shell","command":"pwd","output":"y","exit_code":0,"in_context":false}"#,
+        r#"{"id":5,"parent_id":4,"role":"user","content":"three"}"#,
+        r#"{"id":6,"parent_id":5,"type":"thinking_change","level":"high"}"#,
+        r#"{"id":7,"parent_id":6,"type":"compaction","summary":"S","first_kept_id":3}"#,
+        r#"{"id":8,"parent_id":7,"role":"user","content":"four"}"#,
+    ];
+
+    #[test]
+    fn a_compaction_takes_the_place_of_what_it_summarised() {
+        let tree = tree(LINES);
+        let mut conversation = Conversation::default();
+        let messages = conversation.messages(&tree);
+        let texts: Vec<_> = messages.iter().map(|message| text_of(message.content())).collect();
+        assert!(texts[0].contains("<summary>\nS\n</summary>"));
+        assert_eq!(texts[1], "I ran `ls`:\n\n```\nx\n[exit code 2]\n```");
+        assert_eq!(texts[2..], ["three", "four"]);
+        let again = conversation.messages(&tree);
+        assert!(messages.iter().zip(&again).all(|(one, two)| Arc::ptr_eq(one, two)));
+    }
+
+    #[test]
+    fn what_is_in_force_comes_from_the_path() {
+        assert_eq!(in_force(&tree(LINES)), (Some("p/a/b".into()), Some("high".into())));
+        let back = [LINES, &[r#"{"id":9,"type":"leaf","target_id":1}"#]].concat();
+        assert_eq!(in_force(&tree(&back)), (None, None));
+    }
+}

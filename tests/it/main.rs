@@ -1,0 +1,5 @@
+//! Integration tests: one binary, so that it is linked once.
+
+mod conformance;
+mod main_job;
+mod support;
