@@ -58,7 +58,7 @@ fn text_input(app: &mut AppState, text: &str, pasted: bool, effects: &mut Vec<Ef
         Some(Overlay::Page(_) | Overlay::Ask(_)) => return,
         None => {}
     }
-    if !pasted && (app.reviews.first().is_some() || app.pane_has_keys()) {
+    if !pasted && app.reviews.first().is_none() && app.pane_has_keys() {
         // Each character may be a key there.
         for c in text.chars() {
             key(app, KeyEvent::new(KeyCode::Char(c), KeyModifiers::NONE), effects);
@@ -337,6 +337,10 @@ fn search_key(app: &mut AppState, chord: Chord) -> bool {
 fn review_key(app: &mut AppState, event: &KeyEvent, effects: &mut Vec<Effect>) -> bool {
     let offers = app.reviews.offers();
     let count = offers.len().max(1);
+    if app.reviews.is_new(app.now) && event.code != KeyCode::Esc {
+        // Enter would send what is half written: it does nothing.
+        return event.code == KeyCode::Enter;
+    }
     let plain = (event.modifiers - KeyModifiers::SHIFT).is_empty();
     match event.code {
         KeyCode::Up if plain => app.reviews.selected = (app.reviews.selected + count - 1) % count,
