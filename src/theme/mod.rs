@@ -6,8 +6,10 @@
 
 mod colour;
 mod file;
+mod schema;
 
 pub use colour::Depth;
+pub use schema::schema;
 
 use std::fs;
 use std::path::{Path, PathBuf};

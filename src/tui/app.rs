@@ -36,6 +36,8 @@ pub struct AppState {
     pub depth: Depth,
     /// The theme that was asked for; `auto` follows the terminal.
     pub theme_name: String,
+    /// Whether the terminal's background is dark, as far as it told.
+    pub dark: bool,
     /// The key bindings.
     pub bindings: Bindings,
     /// What was said and done.
@@ -246,18 +248,22 @@ pub struct Regions {
     pub usable: bool,
 }
 
+/// The theme that suits a terminal.
+pub fn automatic(depth: Depth, dark: bool) -> &'static str {
+    match (depth, dark) {
+        (Depth::Ansi16, _) => "violin-16",
+        (_, true) => "violin-dark",
+        (_, false) => "violin-light",
+    }
+}
+
 /// How long a toast stays.
 const TOAST: Duration = Duration::from_secs(4);
 
 impl AppState {
     /// The state before anything came.
     pub fn new(size: (u16, u16), cwd: PathBuf, themes: PathBuf, depth: Depth, theme_name: &str, dark: bool) -> Self {
-        let built_in = match (theme_name, depth, dark) {
-            ("auto", Depth::Ansi16, _) => "violin-16",
-            ("auto", _, true) => "violin-dark",
-            ("auto", _, false) => "violin-light",
-            (name, ..) => name,
-        };
+        let built_in = if theme_name == "auto" { automatic(depth, dark) } else { theme_name };
         AppState {
             size,
             regions: Regions::default(),
@@ -265,6 +271,7 @@ impl AppState {
             generation: 0,
             depth,
             theme_name: theme_name.to_owned(),
+            dark,
             bindings: Bindings::default(),
             transcript: Transcript::default(),
             prompt: Prompt::default(),

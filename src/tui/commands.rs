@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use ratatui::style::{Modifier, Style};
 
 use super::actions::{ACTIONS, set_mode};
-use super::app::{AppState, LineFor, Overlay};
+use super::app::{AppState, LineFor, Overlay, automatic};
 use super::keys::Scope;
 use super::list::{Answer, Ask, Item, LineInput, List, Subject};
 use super::msg::Effect;
@@ -94,7 +94,8 @@ slashes! {
         "" => effects.push(Effect::Themes),
         name => {
             app.theme_name = name.to_owned();
-            effects.push(Effect::Theme(name.to_owned()));
+            let name_in_force = if name == "auto" { automatic(app.depth, app.dark) } else { name };
+            effects.push(Effect::Theme(name_in_force.to_owned()));
             effects.push(Effect::Save("theme", name.into()));
         }
     };

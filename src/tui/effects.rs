@@ -148,7 +148,6 @@ impl Runner {
             }
             Effect::Theme(name) => {
                 let folder = self.home.file("themes");
-                let name = if name == "auto" { "violin-dark".to_owned() } else { name };
                 self.spawn(move || Some(Done::Theme(Theme::load(&name, &folder).map(Box::new))));
             }
             Effect::Themes => {
@@ -356,7 +355,15 @@ fn read_clipboard(clipboard: &mut dyn Clipboard) -> Result<Clip, String> {
 
 fn git(cwd: &Path) -> Option<(Option<String>, usize)> {
     let output = std::process::Command::new("git")
-        .args(["-c", "core.fsmonitor=false", "--no-optional-locks", "status", "--porcelain", "--branch"])
+        .args([
+            "-c",
+            "core.fsmonitor=false",
+            "--no-optional-locks",
+            "status",
+            "--porcelain",
+            "--branch",
+            "--ignore-submodules=all",
+        ])
         .current_dir(cwd)
         .stdin(std::process::Stdio::null())
         .stderr(std::process::Stdio::null())

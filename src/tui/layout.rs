@@ -69,7 +69,9 @@ fn regions(app: &mut AppState) {
         rect
     };
     r.header = take(header);
-    let middle = take(body);
+    // A free row under the header, where there are enough of them.
+    let free = take(u16::from(height >= 20));
+    let middle = take(body.saturating_sub(free.height).max(1));
     r.review = take(review);
     r.status = take(status);
     r.queue = take(queue);

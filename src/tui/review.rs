@@ -1,6 +1,7 @@
 //! Calls that wait for the person's answer.
 
 use std::collections::VecDeque;
+use std::time::{Duration, Instant};
 
 use crate::agent::{ReviewAnswer, ReviewRequest};
 
@@ -8,11 +9,16 @@ use crate::agent::{ReviewAnswer, ReviewRequest};
 #[derive(Debug, Default)]
 pub struct Reviews {
     waiting: VecDeque<ReviewRequest>,
+    /// When the first of them came to be shown.
+    since: Option<Instant>,
     /// Which answer is chosen.
     pub selected: usize,
     /// How far what it would change is scrolled.
     pub scroll: usize,
 }
+
+/// How long a question is taken for unseen.
+const UNSEEN: Duration = Duration::from_millis(400);
 
 /// An answer that is offered.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -25,8 +31,17 @@ pub struct Offer {
 
 impl Reviews {
     /// Takes a call.
-    pub fn push(&mut self, request: ReviewRequest) {
+    pub fn push(&mut self, request: ReviewRequest, now: Instant) {
+        if self.waiting.is_empty() {
+            self.since = Some(now);
+        }
         self.waiting.push_back(request);
+    }
+
+    /// Whether the question is so new that a key was meant for the prompt: somebody who writes must not answer
+    /// a question that they have not seen.
+    pub fn is_new(&self, now: Instant) -> bool {
+        self.since.is_some_and(|since| now.saturating_duration_since(since) < UNSEEN)
     }
 
     /// The call that is shown.

@@ -112,6 +112,12 @@ pub async fn run(
     mut updates: mpsc::Receiver<Update>,
 ) -> Result<Exit, TuiError> {
     let terminal = Terminal::open(term::Options { mouse: options.mouse })?;
+    // Before the terminal is taken: a signal that comes right after must give it back.
+    let mut window = signal(SignalKind::window_change())?;
+    let mut resumed = signal(SignalKind::from_raw(rustix::process::Signal::CONT.as_raw()))?;
+    let mut terminated = signal(SignalKind::terminate())?;
+    let mut hung_up = signal(SignalKind::hangup())?;
+    let mut interrupted = signal(SignalKind::interrupt())?;
     terminal.enter()?;
     term::restore_on_panic(&terminal);
     let (done_sender, mut done) = mpsc::channel(256);
@@ -122,11 +128,6 @@ pub async fn run(
     ui.frame()?;
     ui.start(&options)?;
 
-    let mut window = signal(SignalKind::window_change())?;
-    let mut resumed = signal(SignalKind::from_raw(rustix::process::Signal::CONT.as_raw()))?;
-    let mut terminated = signal(SignalKind::terminate())?;
-    let mut hung_up = signal(SignalKind::hangup())?;
-    let mut interrupted = signal(SignalKind::interrupt())?;
     #[allow(deprecated, reason = "its successor is unsafe; an owned descriptor gives the safety that it asks for")]
     let keys = AsyncFd::with_interest(ui.terminal.input().try_clone()?, tokio::io::Interest::READABLE)?;
     let mut batch = Vec::with_capacity(64);
@@ -139,14 +140,23 @@ pub async fn run(
             return Ok(exit);
         }
         let deadline = ui.deadline();
+        if deadline.is_some_and(|at| at <= ui.app.now) {
+            // Under a flood of updates the clock's own branch would never come.
+            ui.expired()?;
+        }
         tokio::select! {
             biased;
             ready = keys.readable(), if !ui.is_away() => {
                 let mut ready = ready?;
-                let closed = ui.read_input()?;
-                ready.clear_ready();
-                if closed && ready.ready().is_read_closed() {
-                    ui.leave(Some(1));
+                match ui.read_input()? {
+                    Took::Some => {}
+                    Took::All => ready.clear_ready(),
+                    Took::Nothing => {
+                        if ready.ready().is_read_closed() {
+                            ui.leave(Some(1));
+                        }
+                        ready.clear_ready();
+                    }
                 }
             }
             _ = window.recv() => ui.resized(),
@@ -160,6 +170,12 @@ pub async fn run(
                     ui.take_done(brought)?;
                 }
             }
+            permit = commands.reserve(), if !ui.outbox.is_empty() => {
+                match (permit, ui.outbox.pop_front()) {
+                    (Ok(permit), Some(command)) => permit.send(command),
+                    _ => ui.outbox.clear(),
+                }
+            }
             count = updates.recv_many(&mut batch, BATCH), if !agent_gone => {
                 agent_gone = count == 0;
                 ui.now();
@@ -169,12 +185,6 @@ pub async fn run(
                 if agent_gone {
                     ui.app.transcript.note("the agent ended; quit and start again", Tone::Error);
                     ui.app.dirty = true;
-                }
-            }
-            permit = commands.reserve(), if !ui.outbox.is_empty() => {
-                match (permit, ui.outbox.pop_front()) {
-                    (Ok(permit), Some(command)) => permit.send(command),
-                    _ => ui.outbox.clear(),
                 }
             }
             () = sleep_until(deadline), if deadline.is_some() => ui.expired()?,
@@ -208,6 +218,14 @@ struct Ui {
     title: String,
 }
 
+/// How much of what was there was read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Took {
+    Nothing,
+    Some,
+    All,
+}
+
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Away {
     No,
@@ -228,6 +246,12 @@ impl Ui {
         let depth = Depth::from_env(env);
         let mut app = AppState::new(size, options.cwd.clone(), folder, depth, &theme, dark);
         app.mouse_on = options.mouse;
+        // Read here and not later, so that the first frame has its colours; it is one small file at most.
+        let name = if theme == "auto" { super::app::automatic(depth, dark) } else { &theme };
+        match crate::theme::Theme::load(name, &app.themes) {
+            Ok(theme) => app.set_theme(theme),
+            Err(error) => app.transcript.note(error, Tone::Warning),
+        }
         for notice in &options.notices {
             app.transcript.note(notice.clone(), Tone::Warning);
         }
@@ -255,11 +279,7 @@ impl Ui {
     /// What is done after the first frame, so that nothing holds it up.
     fn start(&mut self, options: &Options) -> io::Result<()> {
         self.terminal.ask()?;
-        let own = self.app.theme_name.clone();
-        let mut effects = vec![update::agent::title(&self.app), Effect::History, Effect::Extras, Effect::Git];
-        if own != "auto" && !crate::theme::BUILT_IN.iter().any(|(name, _)| *name == own) {
-            effects.push(Effect::Theme(own));
-        }
+        let effects = [update::agent::title(&self.app), Effect::History, Effect::Extras, Effect::Git];
         self.runner.watch();
         for effect in effects {
             self.effect(effect);
@@ -320,32 +340,33 @@ impl Ui {
         Ok(())
     }
 
-    /// Reads all that is there. Says whether there was nothing.
-    fn read_input(&mut self) -> io::Result<bool> {
+    /// Reads what is there.
+    fn read_input(&mut self) -> io::Result<Took> {
         let mut buffer = [0; 16 * 1024];
         let mut inputs = Vec::new();
-        let mut nothing = true;
+        let mut took = Took::Nothing;
         loop {
             match rustix::io::read(self.terminal.input(), &mut buffer) {
                 Ok(0) => break,
                 Ok(count) => {
-                    nothing = false;
+                    took = Took::All;
                     self.now();
                     self.decoder.feed(&buffer[..count], self.app.now, &mut inputs);
                     // Keys that come as fast as they can must not keep the rest waiting.
                     if inputs.len() > 512 {
+                        took = Took::Some;
                         break;
                     }
                 }
                 Err(rustix::io::Errno::INTR) => {}
                 Err(rustix::io::Errno::AGAIN) => break,
-                Err(rustix::io::Errno::IO) => return Ok(true),
+                Err(rustix::io::Errno::IO) => return Ok(Took::Nothing),
                 Err(error) => return Err(error.into()),
             }
         }
         self.escape = self.decoder.patience().map(|patience| self.app.now + patience);
         self.take_inputs(inputs);
-        Ok(nothing)
+        Ok(took)
     }
 
     fn take_inputs(&mut self, inputs: Vec<Input>) {

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use crossterm::event::{KeyCode, KeyModifiers};
 use ratatui::layout::Rect;
 use tokio::sync::oneshot;
 
@@ -401,6 +402,20 @@ fn b97_the_caret_stands_where_the_text_is() {
     let (buffer, caret) = paint(&mut app);
     let caret = caret.expect("a caret");
     assert_eq!(buffer[(caret.x - 2, caret.y)].symbol(), "本");
+}
+
+#[test]
+fn a_question_that_just_came_is_not_answered_by_somebody_who_writes() {
+    let mut app = scene(80, 24);
+    review(&mut app);
+    let key = |c: char| Msg::Input(Input::Key(crossterm::event::KeyEvent::new(KeyCode::Char(c), KeyModifiers::NONE)));
+    take(&mut app, key('y'));
+    assert!(app.reviews.first().is_some() && app.prompt.text().ends_with("日本y"));
+    app.now += Duration::from_secs(1);
+    take(&mut app, key('x'));
+    assert!(app.reviews.first().is_some());
+    take(&mut app, key('y'));
+    assert!(app.reviews.first().is_none());
 }
 
 #[test]

@@ -166,6 +166,10 @@ pub fn wrap(spans: &[Span], first: &[Span], rest: &[Span], width: u16, how: Wrap
     let mut rows = Vec::new();
     let cells_of = |spans: &[Span]| spans.iter().map(|span| text::width(&span.text)).sum::<usize>();
     let width = usize::from(width.max(1));
+    // Most lines fit.
+    if let Some(row) = whole(spans, first, width) {
+        return vec![row];
+    }
     let mut line = Line { spans: first.to_vec(), gutter: cells_of(first), used: 0, ..Line::default() };
     let room_of = |gutter: usize| width.saturating_sub(gutter).max(1);
     let mut room = room_of(line.gutter);
@@ -213,6 +217,23 @@ pub fn wrap(spans: &[Span], first: &[Span], rest: &[Span], width: u16, how: Wrap
     }
     rows.push(line.row());
     rows
+}
+
+/// A line that fits into one row.
+fn whole(spans: &[Span], first: &[Span], width: usize) -> Option<Row> {
+    let mut used = 0;
+    let mut gutter = 0;
+    for (index, span) in first.iter().chain(spans).enumerate() {
+        used += if span.text.is_ascii() { span.text.len() } else { text::width(&span.text) };
+        if used > width {
+            return None;
+        }
+        if index + 1 == first.len() {
+            gutter = used as u16;
+        }
+    }
+    let filled = spans.iter().filter(|span| !span.text.is_empty());
+    Some(Row { spans: first.iter().chain(filled).cloned().collect(), gutter, ..Row::default() })
 }
 
 #[derive(Default)]

@@ -51,7 +51,7 @@ pub fn update(app: &mut AppState, update: Update, effects: &mut Vec<Effect>) {
         }
         Update::Settings(settings) => app.settings = *settings,
         Update::Review(request) => {
-            app.reviews.push(request);
+            app.reviews.push(request, app.now);
             if app.is_unseen() {
                 effects.push(Effect::Notify("a question waits".to_owned()));
             }

@@ -67,7 +67,7 @@ fn changed(app: &mut AppState, path: &std::path::Path, effects: &mut Vec<Effect>
         if path.file_stem().is_some_and(|stem| {
             stem.to_str() == Some(app.theme.name.as_str()) || stem.to_str() == Some(app.theme_name.as_str())
         }) {
-            effects.push(Effect::Theme(app.theme_name.clone()));
+            effects.push(Effect::Theme(app.theme.name.clone()));
         }
         return;
     }

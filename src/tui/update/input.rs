@@ -9,7 +9,7 @@ use super::{complete, submit};
 use crate::agent::{Command, ReviewAnswer};
 use crate::theme::Theme;
 use crate::tui::actions;
-use crate::tui::app::{AppState, LineFor, Overlay, Search};
+use crate::tui::app::{AppState, LineFor, Overlay, Search, automatic};
 use crate::tui::keys::{Chord, Scope};
 use crate::tui::list::LineInput;
 use crate::tui::msg::Effect;
@@ -32,17 +32,10 @@ pub fn input(app: &mut AppState, input: Input, effects: &mut Vec<Effect>) {
 
 /// The terminal told its background: `auto` follows it.
 fn background(app: &mut AppState, r: u8, g: u8, b: u8) {
-    if app.theme_name != "auto" {
-        return;
-    }
-    let light = 299 * u32::from(r) + 587 * u32::from(g) + 114 * u32::from(b) > 127_500;
-    let name = match (app.depth, light) {
-        (crate::theme::Depth::Ansi16, _) => "violin-16",
-        (_, true) => "violin-light",
-        (_, false) => "violin-dark",
-    };
-    if app.theme.name != name {
-        app.set_theme(Theme::built_in(name));
+    app.dark = 299 * u32::from(r) + 587 * u32::from(g) + 114 * u32::from(b) <= 127_500;
+    let name = automatic(app.depth, app.dark);
+    if app.theme_name == "auto" && app.theme.name != name {
+        app.set_theme(Theme::load(name, &app.themes).unwrap_or_else(|_| Theme::built_in(name)));
     } else {
         app.dirty = false;
     }
@@ -65,7 +58,7 @@ fn text_input(app: &mut AppState, text: &str, pasted: bool, effects: &mut Vec<Ef
         Some(Overlay::Page(_) | Overlay::Ask(_)) => return,
         None => {}
     }
-    if !pasted && (app.reviews.first().is_some() || app.pane_has_keys()) {
+    if !pasted && app.reviews.first().is_none() && app.pane_has_keys() {
         // Each character may be a key there.
         for c in text.chars() {
             key(app, KeyEvent::new(KeyCode::Char(c), KeyModifiers::NONE), effects);
@@ -344,6 +337,10 @@ fn search_key(app: &mut AppState, chord: Chord) -> bool {
 fn review_key(app: &mut AppState, event: &KeyEvent, effects: &mut Vec<Effect>) -> bool {
     let offers = app.reviews.offers();
     let count = offers.len().max(1);
+    if app.reviews.is_new(app.now) && event.code != KeyCode::Esc {
+        // Enter would send what is half written: it does nothing.
+        return event.code == KeyCode::Enter;
+    }
     let plain = (event.modifiers - KeyModifiers::SHIFT).is_empty();
     match event.code {
         KeyCode::Up if plain => app.reviews.selected = (app.reviews.selected + count - 1) % count,
