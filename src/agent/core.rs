@@ -11,7 +11,7 @@ use super::protocol::{AgentSettings, SessionState, Update};
 use super::setup::{Loaded, Setup};
 use crate::choice::{Mode, Thinking};
 use crate::config::secret;
-use crate::context::conversation::Conversation;
+use crate::context::conversation::{Conversation, SHORTENED};
 use crate::context::tokens;
 use crate::event::{ContextUsage, ErrorKind};
 use crate::message::{Message, StopReason};
@@ -208,6 +208,7 @@ impl Core {
             let entry = &tree.nodes()[node].entry;
             match &entry.body {
                 Body::Record(Record::Compaction { .. }) => return true,
+                Body::Record(Record::Custom { plugin, .. }) if plugin == SHORTENED => return true,
                 Body::Message(message) if Arc::ptr_eq(message, &messages[index]) => return false,
                 _ => {}
             }

@@ -75,7 +75,7 @@ impl Agent {
         let Agent { core, inbox } = self;
         core.take_in_jobs().await;
         if core.needs_compaction() {
-            inbox.attend(core.compact(CompactionTrigger::Threshold, None)).await?;
+            inbox.attend(core.make_room()).await?;
         }
         let turn = progress.turns;
         progress.turns += 1;
@@ -118,8 +118,9 @@ impl Agent {
         let failed = matches!(stop_reason, StopReason::Error) || ran.is_err() && entry.is_none();
         let usage = usage.filter(|_| !failed);
         core.bus.emit(Event::TurnEnd { turn, usage, stop_reason, entry }).await;
-        core.end_of_answer(stop_reason, entry.is_some()).await?;
-        ran
+        let more = ran?;
+        core.end_of_answer(stop_reason, more, entry.is_some()).await?;
+        Ok(more)
     }
 }
 
@@ -155,22 +156,25 @@ impl Core {
     }
 
     /// What the reason for the end of an answer asks for.
-    async fn end_of_answer(&mut self, reason: StopReason, answered: bool) -> Result<(), RunError> {
+    async fn end_of_answer(&mut self, reason: StopReason, more: bool, answered: bool) -> Result<(), RunError> {
         let model = self.model()?;
         match reason {
             StopReason::Refusal => {
                 let text = format!("{} refused to answer; put it in other words, or choose another model", model.name);
                 Err(RunError::new(ErrorKind::InvalidRequest, text))
             }
-            StopReason::Length => {
-                self.bus.notice("the answer was cut off by the model's output limit").await;
-                Ok(())
+            // Where calls were cut off the model is told, and makes them again.
+            StopReason::Length if !more => {
+                let text = "the answer was cut off by the model's output limit; say \"go on\" to continue";
+                Err(RunError::new(ErrorKind::Limit, text))
             }
             StopReason::Stop if !answered => {
                 self.bus.notice(format!("{} gave an empty answer", model.name)).await;
                 Ok(())
             }
-            StopReason::Stop | StopReason::ToolUse | StopReason::Error | StopReason::Aborted => Ok(()),
+            StopReason::Length | StopReason::Stop | StopReason::ToolUse | StopReason::Error | StopReason::Aborted => {
+                Ok(())
+            }
         }
     }
 
