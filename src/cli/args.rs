@@ -126,6 +126,13 @@ pub enum SessionsAction {
         #[arg(long)]
         effects: bool,
     },
+    /// Write a session into one HTML page or a Markdown file
+    Export {
+        /// Its file, its id, or a unique part of that
+        id: String,
+        /// Where to; without it, violin-ID.html in this directory
+        file: Option<String>,
+    },
     /// Delete a session
     Delete {
         /// Its file, its id, or a unique part of that
