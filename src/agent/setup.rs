@@ -30,7 +30,7 @@ pub struct Setup {
     pub overrides: Overrides,
     /// The environment.
     pub env: Env,
-    /// Models in place of models.json: at the first start, or the demo.
+    /// What there is while there is no models.json.
     pub models: Option<Models>,
     /// Nobody can be asked anything.
     pub headless: bool,
@@ -79,14 +79,9 @@ impl Setup {
     pub fn load(&self) -> Loaded {
         let (settings, mistakes) = Settings::read(&[&self.home.agent("settings.json")]);
         let mut notices: Vec<String> = mistakes.iter().map(ToString::to_string).collect();
-        let models = match &self.models {
-            Some(models) => models.clone(),
-            None => {
-                let (models, mistakes) = Models::read(&self.home.agent("models.json"));
-                notices.extend(mistakes.iter().map(ToString::to_string));
-                models.unwrap_or_default()
-            }
-        };
+        let (models, mistakes) = Models::read(&self.home.agent("models.json"));
+        notices.extend(mistakes.iter().map(ToString::to_string));
+        let models = models.or_else(|| self.models.clone()).unwrap_or_default();
         let prompt = self.prompt(&mut notices);
         Loaded { settings, models, prompt, notices }
     }

@@ -10,12 +10,13 @@ use super::args::RunArgs;
 use super::start::{self, Started};
 use super::{Exit, attach};
 use crate::agent::{self, Setup};
+use crate::config::discover::Found;
 use crate::config::models::usable;
 use crate::config::settings;
 use crate::context::{skills, templates};
 use crate::export;
-use crate::home::Home;
-use crate::message::text_of;
+use crate::home::{Home, replace_file};
+use crate::provider::demo::{NAME, PROMPT};
 use crate::session::{Body, Loaded, Record, Session, list};
 use crate::tui::sources::{Extra, ExtraKind, ModelChoice, SessionRow, SessionScope, Sources};
 use crate::tui::{Notify, Options, Start, run as run_screen};
@@ -24,19 +25,16 @@ use crate::tui::{Notify, Options, Start, run as run_screen};
 pub fn run(runtime: &tokio::runtime::Runtime, setup: Setup, args: &RunArgs) -> Result<u8, Exit> {
     let piped = attach::standard_input()?;
     let prompt = attach::prompt(&setup.cwd, piped, &args.prompt.join(" "), &args.images)?;
-    let (initial_prompt, told) = match prompt {
-        Some((message, told)) => (Some(text_of(&message.content)), told),
-        None => (None, Vec::new()),
-    };
+    let (initial_prompt, told) = prompt.map_or((None, Vec::new()), |(message, told)| (Some(message), told));
     let Started { setup, loaded, session, model, mut notices, found } = runtime.block_on(start::start(setup, args))?;
     notices.extend(told);
-    if let Some(found) = &found {
-        notices.push(format!("found {}", found.lines.join("; ")));
-    }
+    let demo = model.as_ref().is_some_and(|model| model.provider == NAME);
     let options = Options {
         home: setup.home.clone(),
         cwd: setup.cwd.clone(),
+        draft: (demo && initial_prompt.is_none() && session.tree().is_empty()).then(|| PROMPT.to_owned()),
         initial_prompt,
+        found: found.as_ref().map(|found| found.lines.clone()).unwrap_or_default(),
         start: if args.resume { Start::ResumePicker } else { Start::Prompt },
         theme: Some(loaded.settings.theme.clone()),
         mouse: loaded.settings.mouse,
@@ -47,7 +45,7 @@ pub fn run(runtime: &tokio::runtime::Runtime, setup: Setup, args: &RunArgs) -> R
         },
         editor: loaded.settings.editor.clone(),
         notices,
-        sources: sources(&setup),
+        sources: sources(&setup, found),
     };
     let exit = runtime.block_on(async {
         let agent::Handle { commands, updates, task } = agent::spawn(setup, loaded, session, model);
@@ -71,7 +69,7 @@ pub fn run(runtime: &tokio::runtime::Runtime, setup: Setup, args: &RunArgs) -> R
 }
 
 /// What the interface may ask, as closures. Each reads the files anew, so that a change in them shows at once.
-fn sources(setup: &Setup) -> Sources {
+fn sources(setup: &Setup, found: Option<Found>) -> Sources {
     let (home, cwd) = (setup.home.clone(), setup.cwd.clone());
     let at = move || (home.clone(), cwd.clone());
     let asked = setup.clone();
@@ -109,12 +107,21 @@ fn sources(setup: &Setup) -> Sources {
     });
     let delete_session =
         Arc::new(move |path: &Path| super::sessions::remove(&at().0, path).map(drop).map_err(|exit| exit.message));
+    let models_file = setup.home.agent("models.json");
+    let write_models = Arc::new(move || {
+        let document = found.as_ref().map(Found::document).unwrap_or_default();
+        if models_file.exists() {
+            return Err(format!("{} is there already", super::shown(&models_file)));
+        }
+        replace_file(&models_file, document.as_bytes()).map_err(|error| error.to_string())?;
+        Ok(super::shown(&models_file))
+    });
     let folder = setup.cwd.clone();
     let export = Arc::new(move |session: &Path, file: Option<&str>| {
         let loaded = Loaded::read(session).map_err(|error| error.to_string())?;
         export::write(&loaded, &folder, file).map(|path| super::shown(&path)).map_err(|error| error.to_string())
     });
-    Sources { models, sessions, extras, expand, save_setting, rename_session, delete_session, export }
+    Sources { models, sessions, extras, expand, save_setting, rename_session, delete_session, write_models, export }
 }
 
 fn choice(model: &crate::model::Model, env: &dyn Fn(&str) -> Option<String>) -> ModelChoice {

@@ -175,6 +175,12 @@ impl Runner {
                 self.spawn(move || Some(Done::SessionsChanged((sources.delete_session)(&path))));
             }
             Effect::Bindings => self.bindings(),
+            Effect::WriteModels => self.spawn(move || {
+                Some(match (sources.write_models)() {
+                    Ok(written) => Done::Toast(format!("written: {written}"), Tone::Quiet),
+                    Err(error) => Done::Toast(error, Tone::Error),
+                })
+            }),
             Effect::Export(path, file) => self.spawn(move || {
                 Some(match (sources.export)(&path, file.as_deref()) {
                     Ok(written) => Done::Toast(format!("written: {written}"), Tone::Quiet),

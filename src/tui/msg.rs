@@ -142,6 +142,8 @@ pub enum Effect {
     Rename(PathBuf, String),
     /// Delete a session.
     Delete(PathBuf),
+    /// Write models.json.
+    WriteModels,
     /// Write the session out.
     Export(PathBuf, Option<String>),
     /// Switch mouse reports.

@@ -21,6 +21,7 @@ use super::{draw, layout};
 use crate::agent::{Command, Delivery, Update};
 use crate::event::Event;
 use crate::home::Home;
+use crate::message::UserMessage;
 use crate::theme::Depth;
 
 /// What the interface is started with.
@@ -31,7 +32,11 @@ pub struct Options {
     /// The directory.
     pub cwd: PathBuf,
     /// What is sent first.
-    pub initial_prompt: Option<String>,
+    pub initial_prompt: Option<UserMessage>,
+    /// What stands in the prompt, to be sent or changed.
+    pub draft: Option<String>,
+    /// What was found at the first start, a line each: the person is asked whether to write it into models.json.
+    pub found: Vec<String>,
     /// Where it starts.
     pub start: Start,
     /// The theme; `None` and `auto` follow the terminal.
@@ -275,6 +280,12 @@ impl Ui {
             Ok(theme) => app.set_theme(theme),
             Err(error) => app.transcript.note(error, Tone::Warning),
         }
+        if let Some(draft) = &options.draft {
+            app.prompt.set_text(draft);
+        }
+        if !options.found.is_empty() {
+            update::first_start(&mut app, &options.found);
+        }
         for notice in &options.notices {
             app.transcript.note(notice.clone(), Tone::Warning);
         }
@@ -309,15 +320,12 @@ impl Ui {
         for effect in effects {
             self.effect(effect);
         }
-        match &options.initial_prompt {
-            Some(prompt) if !prompt.trim().is_empty() => {
-                let mut effects = Vec::new();
-                update::submit::send_text(&mut self.app, prompt, Delivery::Steer, &mut effects);
-                for effect in effects {
-                    self.effect(effect);
-                }
+        if let Some(message) = &options.initial_prompt {
+            let mut effects = Vec::new();
+            update::submit::send_message(&mut self.app, message.clone(), Delivery::Steer, &mut effects);
+            for effect in effects {
+                self.effect(effect);
             }
-            _ => {}
         }
         if options.start == Start::ResumePicker {
             let mut effects = Vec::new();

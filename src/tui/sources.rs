@@ -103,6 +103,8 @@ pub struct Sources {
     pub rename_session: Shared<dyn Fn(&Path, &str) -> Result<(), String> + Send + Sync>,
     /// Deletes a session.
     pub delete_session: Shared<dyn Fn(&Path) -> Result<(), String> + Send + Sync>,
+    /// Writes models.json from what was found at the first start, and says where.
+    pub write_models: Shared<dyn Fn() -> Result<String, String> + Send + Sync>,
     /// Writes a session out as HTML or Markdown, by the file's ending, and says where.
     pub export: Shared<dyn Fn(&Path, Option<&str>) -> Result<String, String> + Send + Sync>,
 }
@@ -119,6 +121,7 @@ impl Sources {
             save_setting: Arc::new(move |_, _| no()),
             rename_session: Arc::new(move |_, _| no()),
             delete_session: Arc::new(move |_| no()),
+            write_models: Arc::new(|| Err("not available here".to_owned())),
             export: Arc::new(move |_, _| Err("not available here".to_owned())),
         }
     }

@@ -306,6 +306,8 @@ fn main() {
         home: Home::at(home),
         cwd: std::env::current_dir().unwrap_or_default(),
         initial_prompt: None,
+        draft: None,
+        found: Vec::new(),
         start: Start::Prompt,
         theme: std::env::var("VIOLIN_THEME").ok(),
         mouse: true,

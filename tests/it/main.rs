@@ -5,3 +5,4 @@ mod layout;
 mod main_job;
 mod screen;
 mod support;
+mod terminal;

@@ -34,7 +34,9 @@ fn the_first_start_plays_the_demo_to_the_end() {
     let mut pty = Pty::start(&home, &[]);
     ready(&pty);
     pty.wait_for("scripted");
-    pty.enter("fix the failing cart test");
+    // The task stands in the prompt already.
+    pty.wait_for("fix the failing cart test");
+    pty.send("\r");
     pty.wait_for("what it finds.");
     // The screen is taller than the answer's last lines: the wheel brings the rest back.
     pty.send("\x1b[<64;10;10M\x1b[<64;10;10M\x1b[<64;10;10M");
@@ -171,27 +173,6 @@ fn no_control_sequence_of_a_model_or_a_tool_reaches_the_terminal() {
     assert_eq!(position(&raw, "\x1b[?1049l"), None, "the screen was not left");
 }
 
-#[test]
-fn signals_give_the_terminal_back() {
-    for (name, status) in [("TERM", 143), ("HUP", 129)] {
-        let server = Server::scripted([]);
-        let home = TestHome::new(&server, Api::Chat);
-        let pty = Pty::start(&home, &[]);
-        ready(&pty);
-        assert!(
-            Command::new("kill").args([&format!("-{name}"), &pty.pid().to_string()]).status().expect("sent").success()
-        );
-        let (exit, raw) = pty.end();
-        assert_eq!(exit.exit_code(), status, "{name}");
-        let left = last_position(&raw, "\x1b[?1049l").expect("left");
-        // Keyboard flags, mouse and paste are given back before the screen is left, and the cursor is shown.
-        for sequence in ["\x1b[<", "\x1b[?2004l", "\x1b[?1006l"] {
-            assert!(position(&raw, sequence).is_some_and(|at| at < left), "{name}: {sequence:?}");
-        }
-        assert!(last_position(&raw, "\x1b[?25h").is_some(), "{name}");
-    }
-}
-
 /// A scripted run of three messages that change files by edit, write and bash; back, on another branch, and back again.
 #[test]
 fn the_tree_goes_back_with_the_files() {
@@ -225,4 +206,39 @@ fn the_tree_goes_back_with_the_files() {
     let lines = lines_of(&home.sessions()[0]);
     let checkpoints = lines.iter().filter(|line| line["type"] == "checkpoint").count();
     assert_eq!(checkpoints, 6, "one before and one after each run");
+}
+
+#[test]
+fn what_the_environment_offers_is_shown_and_written_on_a_key_press() {
+    let home = TestHome::bare();
+    let mut pty = Pty::with(&home, &[], &[("ANTHROPIC_API_KEY", "sk-VIOLINTEST")]);
+    pty.wait_for("anthropic: the key in ANTHROPIC_API_KEY");
+    pty.send("w");
+    pty.wait_for("written: ~/.violin/agent/models.json");
+    let written = fs::read_to_string(home.home().join(".violin/agent/models.json")).expect("there");
+    assert!(written.contains("\"$ANTHROPIC_API_KEY\"") && !written.contains("sk-VIOLINTEST"), "{written}");
+    pty.send("\x04");
+    let (_, raw) = pty.end();
+    assert_eq!(position(&raw, "sk-VIOLINTEST"), None);
+}
+
+/// traps.md B78 and B88.
+#[test]
+fn no_size_is_too_small_and_a_resize_leaves_nothing_behind() {
+    let mut held = Step::stream(Api::Chat.begun(&"A line of text with 日本語 and 👩‍🔬 in it.\n\n".repeat(40)));
+    held.pieces.push(Piece::Hold);
+    let server = Server::scripted([held]);
+    let home = TestHome::new(&server, Api::Chat);
+    let mut pty = Pty::start(&home, &[]);
+    ready(&pty);
+    pty.enter("go");
+    pty.wait_for("日本語");
+    for (columns, rows) in [(1, 1), (2, 1), (1, 5), (80, 1), (300, 2), (20, 5), (40, 12), (300, 100), (5, 40)] {
+        pty.resize(columns, rows);
+        pty.send("\x14\x1b[Bx\x7f\x14");
+    }
+    pty.resize(80, 24);
+    pty.wait("the screen is whole again", |screen| screen.contains("F1 help") && screen.contains("日本語"));
+    let lines: Vec<_> = pty.screen().lines().map(str::to_owned).collect();
+    assert_eq!(lines.iter().filter(|line| line.contains("╰──")).count(), 1, "{lines:#?}");
 }

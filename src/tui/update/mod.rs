@@ -7,7 +7,8 @@ mod input;
 pub mod submit;
 pub mod tree;
 
-use super::app::AppState;
+use super::app::{AppState, Overlay};
+use super::list::{Answer, Ask};
 use super::msg::{Effect, Msg};
 
 /// Takes a message.
@@ -33,4 +34,19 @@ pub fn update(app: &mut AppState, msg: Msg) -> Vec<Effect> {
         Msg::Done(done) => done::done(app, done, &mut effects),
     }
     effects
+}
+
+/// Asks whether what was found at the first start is to be written into models.json.
+pub fn first_start(app: &mut AppState, found: &[String]) {
+    let mut question = vec!["Nothing is configured yet. Found here:".to_owned()];
+    question.extend(found.iter().map(|line| format!("  {}", crate::text::visible(line))));
+    let answers = vec![
+        Answer {
+            key: 'w',
+            words: "write models.json, to be changed as you like".to_owned(),
+            effects: vec![Effect::WriteModels],
+        },
+        Answer { key: 'n', words: "not now; use them for this session".to_owned(), effects: Vec::new() },
+    ];
+    app.open(Overlay::Ask(Ask { selected: 0, ..Ask::new(question, answers) }));
 }

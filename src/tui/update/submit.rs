@@ -92,7 +92,7 @@ fn remember(app: &mut AppState, effects: &mut Vec<Effect>) {
     effects.push(Effect::Remember(text));
 }
 
-fn send_message(app: &mut AppState, message: UserMessage, delivery: Delivery, effects: &mut Vec<Effect>) {
+pub fn send_message(app: &mut AppState, message: UserMessage, delivery: Delivery, effects: &mut Vec<Effect>) {
     app.transcript.to_end();
     app.search = None;
     app.selection = None;

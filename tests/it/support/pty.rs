@@ -28,11 +28,15 @@ pub struct Pty {
 impl Pty {
     /// Starts the binary in a terminal of 100 × 30.
     pub fn start(home: &TestHome, arguments: &[&str]) -> Self {
-        Self::sized(home, arguments, 100, 30)
+        Self::open(home, arguments, &[], 100, 30)
     }
 
-    /// Starts the binary in a terminal of that size.
-    pub fn sized(home: &TestHome, arguments: &[&str], columns: u16, rows: u16) -> Self {
+    /// Starts the binary with more in its environment.
+    pub fn with(home: &TestHome, arguments: &[&str], variables: &[(&str, &str)]) -> Self {
+        Self::open(home, arguments, variables, 100, 30)
+    }
+
+    fn open(home: &TestHome, arguments: &[&str], variables: &[(&str, &str)], columns: u16, rows: u16) -> Self {
         let size = PtySize { rows, cols: columns, pixel_width: 0, pixel_height: 0 };
         let pair = native_pty_system().openpty(size).expect("a pty");
         let mut command = CommandBuilder::new(env!("CARGO_BIN_EXE_violin"));
@@ -40,6 +44,9 @@ impl Pty {
         command.cwd(home.project());
         command.env_clear();
         for (name, value) in home.environment() {
+            command.env(name, value);
+        }
+        for (name, value) in variables {
             command.env(name, value);
         }
         let child = pair.slave.spawn_command(command).expect("started");
@@ -89,13 +96,6 @@ impl Pty {
         lock(&self.sent.0).raw.clone()
     }
 
-    /// Where the cursor is: column and row.
-    pub fn cursor(&self) -> (u16, u16) {
-        let sent = lock(&self.sent.0);
-        let (row, column) = sent.parser.screen().cursor_position();
-        (column, row)
-    }
-
     /// Waits until the screen is as wanted.
     pub fn wait(&self, what: &str, wanted: impl Fn(&str) -> bool) {
         let sent = lock(&self.sent.0);
@@ -108,6 +108,16 @@ impl Pty {
     /// Waits until a text shows.
     pub fn wait_for(&self, text: &str) {
         self.wait(&format!("`{text}` shows"), |screen| screen.contains(text));
+    }
+
+    /// The terminal's local modes: echo, line editing and the like.
+    pub fn modes(&self) -> u32 {
+        self.master.get_termios().expect("modes").local_flags.bits()
+    }
+
+    /// Whether the program runs.
+    pub fn runs(&mut self) -> bool {
+        self.child.try_wait().expect("a status").is_none()
     }
 
     /// Changes the terminal's size.
