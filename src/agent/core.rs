@@ -195,7 +195,10 @@ impl Core {
             |messages: &[Arc<Message>]| messages.iter().map(|message| tokens::of_message(message)).sum::<u64>();
         let whole = fixed + estimate(messages);
         match known {
-            Some((index, used)) if !self.compacted_since(messages, index) => used + estimate(&messages[index + 1..]),
+            // Some servers report next to nothing; less than half of what we see ourselves is not believed.
+            Some((index, used)) if !self.compacted_since(messages, index) => {
+                (used + estimate(&messages[index + 1..])).max(whole / 2)
+            }
             _ => whole,
         }
     }
