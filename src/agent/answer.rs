@@ -76,7 +76,7 @@ impl Core {
                 self.bus.emit(Event::Discard).await;
             }
             let delay_ms = u64::try_from(delay.as_millis()).unwrap_or(u64::MAX);
-            self.bus.emit(Event::Retry { attempt, delay_ms, reason: error.message }).await;
+            self.bus.emit(Event::Retry { attempt, delay_ms, reason: error.told() }).await;
             tokio::select! {
                 biased;
                 () = self.cancel.cancelled() => {
@@ -198,5 +198,5 @@ pub(super) fn describe(error: &ProviderError, model: &Model, delay: Option<Durat
         ErrorKind::Session | ErrorKind::Limit | ErrorKind::Internal => "try again".to_owned(),
     };
     let status = error.status.map(|status| format!(" (HTTP {status})")).unwrap_or_default();
-    RunError::new(error.kind, format!("{who}: {}{status}; {advice}", error.message.trim_end_matches('.')))
+    RunError::new(error.kind, format!("{who}: {}{status}; {advice}", error.told().trim_end_matches('.')))
 }

@@ -6,12 +6,12 @@ use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
 use super::error::ProviderError;
-use super::history::{AssistantTurn, ResultOf, Sent, Turn, sent};
+use super::history::{self, AssistantTurn, ResultOf, Sent, Turn, sent};
+use super::quirks::quirks;
 use super::{Decoder, Place, Protocol, Request};
-use crate::choice::Thinking;
 use crate::event::ErrorKind;
 use crate::message::stream::StreamEvent;
-use crate::message::{Block, StopReason, Usage};
+use crate::message::{AssistantMessage, Block, Message, StopReason, Usage};
 use crate::model::{Model, Secret};
 
 /// The protocol.
@@ -66,7 +66,7 @@ impl Protocol for Messages {
         let images = request.model.images;
         let (role, mut content) = match turn {
             Turn::User(message, _) => ("user", sent(&message.content, images).iter().map(block).collect()),
-            Turn::Assistant(turn) => ("assistant", assistant(turn)),
+            Turn::Assistant(turn) => ("assistant", assistant(turn, request)),
             Turn::Results(results) => ("user", tool_results(results, images)),
         };
         if place == Place::Last && role == "user" && caches(request) {
@@ -83,34 +83,43 @@ impl Protocol for Messages {
 }
 
 fn caches(request: &Request) -> bool {
-    request.model.compat.cache_control.unwrap_or(true)
+    quirks(&request.model).cache_control.unwrap_or(true)
 }
 
 /// Asks for thinking: with a budget, or, where the model's level has a name that is no number, with an effort.
 fn think(head: &mut Map<String, Value>, request: &Request, max_tokens: u64) {
-    let budget = match request.model.thinking_levels.get(&request.thinking) {
-        Some(None) => return,
-        Some(Some(name)) => match name.parse::<u64>() {
-            Ok(budget) => budget,
-            Err(_) => {
-                head.insert("thinking".into(), json!({"type": "adaptive"}));
-                head.insert("output_config".into(), json!({"effort": name}));
-                return;
-            }
-        },
-        None => match request.thinking {
-            Thinking::Off => return,
-            Thinking::Minimal => 1024,
-            Thinking::Low => 2048,
-            Thinking::Medium => 8192,
-            Thinking::High | Thinking::Xhigh => 16384,
-        },
+    let Some(effort) = request.model.effort(request.thinking).filter(|_| !within_foreign_calls(request)) else {
+        return;
+    };
+    let budget = match effort.budget() {
+        Ok(budget) => budget,
+        Err(name) => {
+            // Newer models hide what they think unless a summary is asked for.
+            head.insert("thinking".into(), json!({"type": "adaptive", "display": "summarized"}));
+            head.insert("output_config".into(), json!({"effort": name}));
+            return;
+        }
     };
     // The limit holds both; where they do not fit, the thinking gives way.
     let budget = budget.min(max_tokens.saturating_sub(LEAST_ANSWER));
     if budget >= 1024 {
         head.insert("thinking".into(), json!({"type": "enabled", "budget_tokens": budget}));
     }
+}
+
+/// Whether the results of calls go back that were made without signed thinking, by another model or with thinking
+/// off: in the middle of such calls thinking cannot begin.
+fn within_foreign_calls(request: &Request) -> bool {
+    if !matches!(request.messages.last().map(|last| last.as_ref()), Some(Message::Tool(_))) {
+        return false;
+    }
+    let answers = request.messages.iter().rev().filter_map(|message| match message.as_ref() {
+        Message::Assistant(answer) => Some(answer),
+        _ => None,
+    });
+    let signed = |block: &Block| matches!(block, Block::Thinking { signature: Some(_), .. });
+    let same = |answer: &&AssistantMessage| history::is_of(answer, &request.model);
+    answers.take(1).any(|answer| !(same(&answer) && answer.content.iter().any(signed)))
 }
 
 fn block(sent: &Sent<'_>) -> Value {
@@ -122,7 +131,8 @@ fn block(sent: &Sent<'_>) -> Value {
     }
 }
 
-fn assistant(turn: &AssistantTurn<'_>) -> Vec<Value> {
+fn assistant(turn: &AssistantTurn<'_>, request: &Request) -> Vec<Value> {
+    let unsigned = quirks(&request.model).empty_signature == Some(true);
     let encode = |(block, id): (&Block, Option<&str>)| match (block, id) {
         (Block::Text { text }, _) => Some(json!({"type": "text", "text": text})),
         (Block::Thinking { signature: Some(data), redacted: true, .. }, _) => {
@@ -131,6 +141,9 @@ fn assistant(turn: &AssistantTurn<'_>) -> Vec<Value> {
         // Without its signature a thought is refused.
         (Block::Thinking { thinking, signature: Some(signature), .. }, _) => {
             Some(json!({"type": "thinking", "thinking": thinking, "signature": signature}))
+        }
+        (Block::Thinking { thinking, .. }, _) if unsigned && !thinking.trim().is_empty() => {
+            Some(json!({"type": "thinking", "thinking": thinking, "signature": ""}))
         }
         (Block::ToolCall(call), Some(id)) => {
             Some(json!({"type": "tool_use", "id": id, "name": call.name, "input": call.arguments}))
@@ -300,13 +313,7 @@ impl Decoder for EventDecoder {
         if data.trim() == "[DONE]" {
             return Ok(());
         }
-        let event: WireEvent = serde_json::from_str(data).map_err(|error| {
-            let shown = crate::text::clean(crate::text::head(data, 200));
-            ProviderError::new(
-                ErrorKind::Server,
-                format!("the provider sent an event that cannot be read ({error}): {shown}"),
-            )
-        })?;
+        let event: WireEvent = serde_json::from_str(data).map_err(|error| ProviderError::unreadable(data, &error))?;
         match event {
             WireEvent::MessageStart { message } => self.start(message, out),
             WireEvent::ContentBlockStart { index, content_block } => self.block(index, content_block, out),

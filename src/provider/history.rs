@@ -59,6 +59,9 @@ pub const NO_OUTPUT: &str = "(no output)";
 /// What stands in for images where the model takes none.
 pub const IMAGE_OMITTED: &str = "(an image was here; this model takes no images)";
 
+/// What stands before images that a protocol does not take in results, and that follow them.
+pub const IMAGES_BEHIND: &str = "The images of the tool results above:";
+
 /// A block that is sent.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Sent<'a> {
@@ -172,7 +175,7 @@ fn assistant<'a>(
     model: &Model,
     used: &mut HashSet<Cow<'a, str>>,
 ) -> (AssistantTurn<'a>, Vec<ResultOf<'a>>, Vec<Turn<'a>>) {
-    let same_model = message.provider == model.provider && message.model == model.id && message.api == model.api;
+    let same_model = is_of(message, model);
     let (mut found, mut deferred) = (HashMap::new(), Vec::new());
     let sends_calls = !is_cut_off(message) && message.tool_calls().next().is_some();
     while sends_calls && *index < messages.len() {
@@ -196,6 +199,11 @@ fn assistant<'a>(
         call_ids.push(id);
     }
     (AssistantTurn { message, same_model, call_ids, source }, results, deferred)
+}
+
+/// Whether an answer comes from that very model, so that what only it understands may go back.
+pub fn is_of(message: &AssistantMessage, model: &Model) -> bool {
+    message.provider == model.provider && message.model == model.id && message.api == model.api
 }
 
 /// An answer that was cut off: of it only the text is sent, since its calls were never run and its thinking

@@ -10,9 +10,12 @@ pub mod anthropic;
 pub mod completions;
 pub mod demo;
 pub mod error;
+pub mod google;
 pub mod history;
 mod link;
 mod prefix;
+pub mod quirks;
+pub mod responses;
 pub mod retry;
 pub mod sse;
 
@@ -32,7 +35,8 @@ pub use link::{Link, Timeouts};
 use history::Turn;
 
 /// Everything that can answer, by the `api` of a model.
-pub static PROVIDERS: &[&dyn Provider] = &[&completions::Completions, &anthropic::Messages, &demo::Demo];
+pub static PROVIDERS: &[&dyn Provider] =
+    &[&completions::Completions, &responses::Responses, &anthropic::Messages, &google::Google, &demo::Demo];
 
 /// Who speaks this `api`.
 pub fn find(api: &str) -> Option<&'static dyn Provider> {
@@ -138,6 +142,8 @@ pub trait Protocol: Send + Sync + 'static {
 pub enum Place {
     /// Others follow.
     Within,
+    /// A turn of the person's follows.
+    BeforeUser,
     /// It is the last one.
     Last,
 }
