@@ -12,6 +12,8 @@ use violin::message::stream::{Accumulator, StreamEvent};
 use violin::message::{AssistantMessage, Block, StopReason};
 use violin::provider::anthropic::Messages;
 use violin::provider::completions::Completions;
+use violin::provider::google::Google;
+use violin::provider::responses::Responses;
 use violin::provider::sse::SseDecoder;
 use violin::provider::{Credentials, Decoder, Protocol, ProviderError, Request};
 
@@ -32,7 +34,9 @@ fn request(api: &str) -> Request {
 fn decoder(api: &str) -> Option<Box<dyn Decoder>> {
     match api {
         "openai-completions" => Some(Completions.decoder(&request(api))),
+        "openai-responses" => Some(Responses.decoder(&request(api))),
         "anthropic-messages" => Some(Messages.decoder(&request(api))),
+        "google-generative-ai" => Some(Google.decoder(&request(api))),
         _ => None,
     }
 }
@@ -94,11 +98,6 @@ fn mismatch(expected: &Value, found: &Value) -> Option<String> {
         (Value::Object(expected), Value::Object(found)) => expected.iter().find_map(|(key, value)| {
             mismatch(value, found.get(key).unwrap_or(&Value::Null)).map(|told| format!("{key}: {told}"))
         }),
-        (Value::String(expected), Value::String(found))
-            if found.starts_with(expected.as_str()) && expected.starts_with("You exceeded") =>
-        {
-            None
-        }
         _ if expected == found => None,
         _ => Some(format!("expected {expected}, found {found}")),
     }
@@ -122,7 +121,10 @@ fn recorded(folder: &Path, api: &str) -> Vec<(PathBuf, String, Value)> {
     found
 }
 
-const APIS: &[&str] = &["openai-completions", "anthropic-messages"];
+const APIS: &[&str] = &["openai-completions", "openai-responses", "anthropic-messages", "google-generative-ai"];
+
+/// Cuts in two are sampled so that about so many bytes are decoded for one stream.
+const SAMPLED: usize = 1_500_000;
 
 #[test]
 fn recorded_streams_are_understood_exactly() {
@@ -145,8 +147,9 @@ fn recorded_streams_are_understood_exactly() {
             // However it is framed and cut, it is the same.
             let crlf = framed(api, &lines, "\r\n", ": bye\r\n");
             let size = whole.len();
-            let step = (size / 150).max(1);
-            for cut in (0..size).step_by(step).chain(size.saturating_sub(40)..size) {
+            let cuts = (SAMPLED / size).clamp(4, size);
+            let near_the_end = (0..cuts.min(16)).map(|back| size - 1 - back);
+            for cut in (0..size).step_by((size / cuts).max(1)).chain(near_the_end) {
                 let (one, two) = whole.split_at(cut);
                 assert_eq!(understood(&decode(api, &[one, two])), plain, "{} cut at {cut}", path.display());
             }
