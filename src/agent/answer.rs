@@ -44,26 +44,32 @@ const LEAST_ANSWER: u64 = 256;
 impl Core {
     /// Asks the model, and asks again where that may help. `call_prefix` begins the ids of calls that come without one.
     pub(super) async fn ask(&mut self, call_prefix: &str) -> Answer {
-        let request = match self.request().await {
-            Ok(request) => request,
-            Err(error) => return Answer::Failed(error, AssistantMessage::default()),
-        };
-        let model = request.model.clone();
-        let finish = |accumulator: Accumulator, stop_reason| {
-            let mut message = accumulator.finish(call_prefix);
-            message.stop_reason = stop_reason;
-            // Calls that may be cut off are not kept: they were never run.
-            message.content.retain(|block| !matches!(block, Block::ToolCall(_)));
-            signed(message, &model)
-        };
-        let policy = self.loaded.retry();
-        for attempt in 1.. {
+        let (policy, chain) = (self.loaded.retry(), self.chain());
+        let mut attempt = 1;
+        loop {
+            let request = match self.request().await {
+                Ok(request) => request,
+                Err(error) if self.move_on(error.kind, &error.message).await => continue,
+                Err(error) => return Answer::Failed(error, AssistantMessage::default()),
+            };
+            let model = request.model.clone();
+            let signed = |message: AssistantMessage| signed(message, &model, chain.as_deref());
+            let finish = |accumulator: Accumulator, stop_reason| {
+                let mut message = accumulator.finish(call_prefix);
+                message.stop_reason = stop_reason;
+                // Calls that may be cut off are not kept: they were never run.
+                message.content.retain(|block| !matches!(block, Block::ToolCall(_)));
+                signed(message)
+            };
             let (error, sofar) = match self.try_once(&request, call_prefix).await {
-                Try::Whole(message) => return Answer::Whole(signed(message, &model)),
+                Try::Whole(message) => return Answer::Whole(signed(message)),
                 Try::Interrupted(sofar) => return Answer::Interrupted(finish(sofar, StopReason::Aborted)),
                 Try::Failed(error, _) if error.kind == ErrorKind::ContextOverflow => return Answer::Overflow(error),
                 Try::Failed(error, sofar) => (error, sofar),
             };
+            if sofar.is_empty() && self.move_on(error.kind, &error.told()).await {
+                continue;
+            }
             let delay = policy.delay(attempt, &error, fastrand::f64());
             let too_long = |delay: &Duration| self.setup.headless && *delay > LONGEST_SILENT_WAIT;
             let Some(delay) = delay.filter(|delay| !too_long(delay)) else {
@@ -84,8 +90,11 @@ impl Core {
                 }
                 () = tokio::time::sleep(delay) => {}
             }
+            attempt += 1;
+            if let Some(chain) = chain.as_ref().filter(|_| sofar.is_empty()) {
+                self.begin_anew(chain).await;
+            }
         }
-        unreachable!("the policy gives up at some attempt")
     }
 
     /// The request for the next model call.
@@ -165,7 +174,8 @@ pub(super) fn open(link: &provider::Link, request: &Request) -> Result<AnswerStr
     Ok(provider.stream(link, request.clone()))
 }
 
-fn signed(mut message: AssistantMessage, model: &Model) -> AssistantMessage {
+fn signed(mut message: AssistantMessage, model: &Model, chain: Option<&Model>) -> AssistantMessage {
+    message.via = chain.map(Model::reference);
     message.provider.clone_from(&model.provider);
     message.model.clone_from(&model.id);
     message.api.clone_from(&model.api);

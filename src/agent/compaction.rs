@@ -9,6 +9,7 @@ use super::answer::open;
 use super::core::{Core, RunError};
 use super::protocol::{Activity, Update};
 use crate::choice::Thinking;
+use crate::config::models::FALLBACK;
 use crate::context::tokens;
 use crate::event::{CompactionTrigger, ErrorKind, Event};
 use crate::message::stream::Accumulator;
@@ -46,7 +47,7 @@ impl Core {
     /// Whether the next request would come too near the end of the window.
     pub(super) fn needs_compaction(&mut self) -> bool {
         let settings = &self.loaded.settings.compaction;
-        let Some(model) = self.model.clone().filter(|_| settings.enabled && !self.tight) else { return false };
+        let Some(model) = self.model().ok().filter(|_| settings.enabled && !self.tight) else { return false };
         let messages = self.conversation.messages(self.session.tree());
         self.count(&messages) > self.threshold(&model)
     }
@@ -156,7 +157,10 @@ impl Core {
     async fn summarise(&mut self, plan: &Plan, instructions: Option<&str>) -> Result<String, String> {
         let session_model = self.model().map_err(|error| error.message)?;
         let model = match &self.loaded.settings.compaction.model {
-            Some(name) => self.loaded.select(name).map_err(|error| error.to_string())?,
+            Some(name) => match self.loaded.select(name).map_err(|error| error.to_string())? {
+                chain if chain.api == FALLBACK => session_model,
+                model => model,
+            },
             None => session_model,
         };
         let credentials = self.credentials(&model).await.map_err(|error| error.message)?;

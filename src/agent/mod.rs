@@ -11,6 +11,7 @@ mod calls;
 mod commands;
 mod compaction;
 mod core;
+mod fallback;
 mod inbox;
 mod protocol;
 mod review;

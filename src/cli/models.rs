@@ -20,7 +20,7 @@ pub fn run(home: &Home, env: Env, args: &ModelsArgs) -> Result<u8, Exit> {
         Some(models) => (models, true),
         None => (runtime()?.block_on(start::discover(&env)).models(), false),
     };
-    let rows: Vec<_> = models.models.iter().map(|model| ModelRow::of(model, &*env)).collect();
+    let rows = ModelRow::all(&models, &*env);
     let mut out = io::stdout().lock();
     if args.json {
         for row in &rows {

@@ -12,6 +12,9 @@ use super::secret;
 use crate::choice::Thinking;
 use crate::model::{Compat, Cost, Model, Secret};
 
+/// The `api` of a model that is a chain of others.
+pub const FALLBACK: &str = "fallback";
+
 /// Where a model's window is not told.
 const DEFAULT_WINDOW: u64 = 128_000;
 
@@ -145,7 +148,64 @@ impl Models {
                 }
             }
         }
+        models.link_chains(document, &mut mistakes);
         (models, mistakes)
+    }
+
+    /// Holds that the chains lead to models that there are, and gives each what the first of its chain can do.
+    fn link_chains(&mut self, document: &Document, mistakes: &mut Vec<Mistake>) {
+        let known = self.clone();
+        self.models.retain_mut(|model| {
+            if model.api != FALLBACK {
+                return true;
+            }
+            let at = ["providers", model.provider.as_str(), "models"];
+            let told = |text: String| document.mistake(&at, format!("the chain of `{}` {text}", model.id));
+            let chain: Result<Vec<_>, _> = model.chain.iter().map(|name| known.select(name)).collect();
+            match chain {
+                Ok(chain) if chain.iter().any(|model| model.api == FALLBACK) => {
+                    mistakes.push(told("holds another chain; name the models themselves".to_owned()));
+                    false
+                }
+                Ok(chain) => match chain.first() {
+                    Some(first) => {
+                        let own = model.as_ref().clone();
+                        *model = Arc::new(Model {
+                            provider: own.provider,
+                            id: own.id,
+                            name: own.name,
+                            api: own.api,
+                            chain: own.chain,
+                            base_url: String::new(),
+                            api_key: None,
+                            headers: Vec::new(),
+                            ..first.as_ref().clone()
+                        });
+                        true
+                    }
+                    None => {
+                        mistakes.push(told("is empty; write it as [\"provider/model\", …]".to_owned()));
+                        false
+                    }
+                },
+                Err(error) => {
+                    mistakes.push(told(format!("is broken: {error}")));
+                    false
+                }
+            }
+        });
+    }
+
+    /// Whether a model can be asked: its key and headers can be had, or those of one of its chain.
+    ///
+    /// # Errors
+    /// The reason, in words.
+    pub fn usable(&self, model: &Model, env: &dyn Fn(&str) -> Option<String>) -> Result<(), String> {
+        if model.api != FALLBACK {
+            return usable(model, env);
+        }
+        let each = model.chain.iter().filter_map(|name| self.select(name).ok()).map(|model| usable(&model, env));
+        each.reduce(|one, two| one.or(two)).unwrap_or_else(|| Err("its chain is empty".to_owned()))
     }
 
     /// The model that a person means by `provider/id` or by an id that only one provider has.
@@ -180,7 +240,7 @@ impl Models {
 
     /// The first model whose key can be had.
     pub fn first_usable(&self, env: &dyn Fn(&str) -> Option<String>) -> Option<Arc<Model>> {
-        self.models.iter().find(|model| usable(model, env).is_ok()).or_else(|| self.models.first()).cloned()
+        self.models.iter().find(|model| self.usable(model, env).is_ok()).or_else(|| self.models.first()).cloned()
     }
 }
 
@@ -204,7 +264,7 @@ fn build(
     headers.extend(headers_of(document, at, &model.headers)?);
     let missing = |what: &str| document.mistake(at, format!("the provider `{provider}` needs `{what}`"));
     let api = model.api.or_else(|| wire.api.clone()).ok_or_else(|| missing("api"))?;
-    let remote = api != "fallback";
+    let remote = api != FALLBACK;
     let base_url = match model.base_url.as_ref().or(wire.base_url.as_ref()) {
         Some(url) => base_url(url, &api)
             .ok_or_else(|| document.mistake(at, format!("`{url}` is no address; write it as https://host/v1")))?,
@@ -277,9 +337,12 @@ pub struct ModelRow {
 }
 
 impl ModelRow {
-    /// A model's row.
-    pub fn of(model: &Model, env: &dyn Fn(&str) -> Option<String>) -> Self {
-        let usable = usable(model, env);
+    /// A row for each model.
+    pub fn all(models: &Models, env: &dyn Fn(&str) -> Option<String>) -> Vec<Self> {
+        models.models.iter().map(|model| Self::of(model, models.usable(model, env))).collect()
+    }
+
+    fn of(model: &Model, usable: Result<(), String>) -> Self {
         ModelRow {
             provider: model.provider.clone(),
             id: model.id.clone(),
@@ -347,6 +410,23 @@ mod tests {
         assert!(mistakes[0].starts_with("/x/models.json:2:"), "{mistakes:?}");
         assert!(mistakes[1].starts_with("/x/models.json:4:"), "{mistakes:?}");
         assert!(mistakes[3].contains("base_url"), "{mistakes:?}");
+    }
+
+    #[test]
+    fn chains_lead_to_models_that_there_are() {
+        let (models, mistakes) = read(
+            r#"{"providers": {
+              "best": {"api": "fallback", "models": [
+                {"id": "coder", "chain": ["a/x", "a/y"]}, {"id": "none", "chain": []},
+                {"id": "lost", "chain": ["a/z"]}, {"id": "round", "chain": ["best/coder"]}]},
+              "a": {"base_url": "http://h", "api": "openai-completions", "api_key": "$NOPE",
+                "models": [{"id": "x", "contextWindow": 9}, {"id": "y"}]}}}"#,
+        );
+        assert_eq!((models.models.len(), mistakes.len()), (3, 3), "{mistakes:?}");
+        let coder = models.select("best/coder").expect("there");
+        assert_eq!((coder.context_window, coder.api_key.is_none()), (9, true));
+        assert_eq!(models.usable(&coder, &|_| None), Err("NOPE is not set".into()));
+        assert_eq!(models.usable(&coder, &|_| Some("k".into())), Ok(()));
     }
 
     #[test]
