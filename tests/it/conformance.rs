@@ -5,41 +5,12 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 
 use serde_json::{Value, json};
-use violin::message::stream::{Accumulator, StreamEvent};
 use violin::message::{AssistantMessage, Block, StopReason};
-use violin::provider::anthropic::Messages;
-use violin::provider::completions::Completions;
-use violin::provider::google::Google;
-use violin::provider::responses::Responses;
-use violin::provider::sse::SseDecoder;
-use violin::provider::{Credentials, Decoder, Protocol, ProviderError, Request};
+use violin::provider::ProviderError;
 
-fn request(api: &str) -> Request {
-    let model = violin::model::Model { api: api.to_owned(), ..violin::provider::demo::model() };
-    Request {
-        model: Arc::new(model),
-        credentials: Credentials::default(),
-        system: "".into(),
-        tools: Arc::new([]),
-        messages: Vec::new(),
-        thinking: Default::default(),
-        max_tokens: None,
-        session_id: "s".into(),
-    }
-}
-
-fn decoder(api: &str) -> Option<Box<dyn Decoder>> {
-    match api {
-        "openai-completions" => Some(Completions.decoder(&request(api))),
-        "openai-responses" => Some(Responses.decoder(&request(api))),
-        "anthropic-messages" => Some(Messages.decoder(&request(api))),
-        "google-generative-ai" => Some(Google.decoder(&request(api))),
-        _ => None,
-    }
-}
+use crate::support::decode::decode;
 
 /// The stream as it would come over the wire.
 fn framed(api: &str, lines: &str, line_end: &str, close: &str) -> Vec<u8> {
@@ -53,29 +24,6 @@ fn framed(api: &str, lines: &str, line_end: &str, close: &str) -> Vec<u8> {
     }
     out.push_str(close);
     out.into_bytes()
-}
-
-fn decode(api: &str, pieces: &[&[u8]]) -> (AssistantMessage, Option<ProviderError>) {
-    let mut decoder = decoder(api).expect("a known api");
-    let (mut sse, mut accumulator, mut out) = (SseDecoder::default(), Accumulator::default(), Vec::new());
-    let mut error = None;
-    for piece in pieces {
-        if let Err(violin::provider::sse::SseError::Consumer(failed)) =
-            sse.push(piece, &mut |name, data| decoder.event(name, data, &mut out))
-        {
-            error = Some(failed);
-            break;
-        }
-    }
-    let ended = |out: &[StreamEvent]| out.iter().any(|event| matches!(event, StreamEvent::End(_)));
-    if error.is_none() && !ended(&out) {
-        let _ = sse.finish(&mut |name, data| decoder.event(name, data, &mut out));
-        if !ended(&out) {
-            error = decoder.finish(&mut out).err();
-        }
-    }
-    out.iter().for_each(|event| accumulator.push(event));
-    (accumulator.finish("call"), error)
 }
 
 fn understood((message, error): &(AssistantMessage, Option<ProviderError>)) -> Value {

@@ -2,4 +2,5 @@
 
 mod conformance;
 mod main_job;
+mod streams;
 mod support;

@@ -1,5 +1,6 @@
 //! What several tests share.
 
+pub mod decode;
 pub mod home;
 pub mod server;
 pub mod validate;
