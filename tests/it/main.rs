@@ -2,5 +2,6 @@
 
 mod conformance;
 mod main_job;
+mod providers;
 mod streams;
 mod support;
