@@ -102,7 +102,9 @@ impl Core {
         let model = self.model()?;
         let credentials = self.credentials(&model).await?;
         let messages = self.conversation.messages(self.session.tree());
-        let max_tokens = self.max_tokens(&model, &messages);
+        let room = self.room(&model, &messages);
+        // The model's own limit, clamped to what is left of its window.
+        let max_tokens = model.max_tokens.map(|max| max.min(room));
         Ok(Request {
             model,
             credentials,
@@ -111,15 +113,15 @@ impl Core {
             messages,
             thinking: self.thinking,
             max_tokens,
+            room,
             session_id: self.session.header().id.as_str().into(),
         })
     }
 
-    /// The model's own limit, clamped to what is left of its window.
-    fn max_tokens(&self, model: &Model, messages: &[Arc<Message>]) -> Option<u64> {
+    /// What is left of the model's window for an answer.
+    fn room(&self, model: &Model, messages: &[Arc<Message>]) -> u64 {
         let used = self.count(messages);
-        let left = model.context_window.saturating_sub(used + used / 20 + MARGIN).max(LEAST_ANSWER);
-        model.max_tokens.map(|max| max.min(left))
+        model.context_window.saturating_sub(used + used / 20 + MARGIN).max(LEAST_ANSWER)
     }
 
     async fn try_once(&self, request: &Request, call_prefix: &str) -> Try {

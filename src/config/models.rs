@@ -28,6 +28,7 @@ pub struct Models {
 }
 
 #[derive(Deserialize)]
+#[cfg_attr(test, derive(Default, Serialize))]
 struct WireProvider {
     #[serde(default, alias = "baseUrl")]
     base_url: Option<String>,
@@ -41,6 +42,7 @@ struct WireProvider {
 }
 
 #[derive(Deserialize)]
+#[cfg_attr(test, derive(Default, Serialize))]
 struct WireModel {
     id: String,
     #[serde(default)]
@@ -410,6 +412,42 @@ mod tests {
         assert!(mistakes[0].starts_with("/x/models.json:2:"), "{mistakes:?}");
         assert!(mistakes[1].starts_with("/x/models.json:4:"), "{mistakes:?}");
         assert!(mistakes[3].contains("base_url"), "{mistakes:?}");
+    }
+
+    /// The schema that editors use knows exactly the keys that are read, in both spellings.
+    #[test]
+    fn the_schema_lists_what_is_read() {
+        let schema: Value = serde_json::from_str(include_str!("../../assets/models.schema.json")).expect("JSON");
+        let camel = |key: &str| {
+            let mut parts = key.split('_');
+            let first = parts.next().unwrap_or_default().to_owned();
+            parts.fold(first, |word, part| word + &part[..1].to_uppercase() + &part[1..])
+        };
+        let read = |value: Value, extra: &[&str]| {
+            let keys = value.as_object().expect("an object").keys().cloned().collect::<Vec<_>>();
+            let keys = keys.into_iter().chain(extra.iter().map(|key| (*key).to_owned()));
+            keys.flat_map(|key| [camel(&key), key]).collect::<std::collections::BTreeSet<_>>()
+        };
+        let listed = |place: &str| {
+            let properties = schema.pointer(place).and_then(Value::as_object).expect("properties");
+            properties.keys().cloned().collect::<std::collections::BTreeSet<_>>()
+        };
+        let value = |wire: serde_json::Result<Value>| wire.expect("writes");
+        let provider = read(value(serde_json::to_value(WireProvider::default())), &["models"]);
+        assert_eq!(listed("/$defs/provider/properties"), provider);
+        assert_eq!(listed("/$defs/model/properties"), read(value(serde_json::to_value(WireModel::default())), &[]));
+        assert_eq!(listed("/$defs/compat/properties"), read(value(serde_json::to_value(Compat::default())), &[]));
+        let cost = "/$defs/model/properties/cost/properties";
+        assert_eq!(listed(cost), read(value(serde_json::to_value(Cost::default())), &[]));
+        let apis = schema.pointer("/$defs/provider/properties/api/enum").and_then(Value::as_array).expect("a list");
+        for provider in crate::provider::PROVIDERS.iter().filter(|provider| provider.api() != "demo") {
+            assert!(apis.contains(&provider.api().into()), "{}", provider.api());
+        }
+        // Each key of the schema is really read in both spellings.
+        for key in listed("/$defs/compat/properties") {
+            let one = Map::from_iter([(key.clone(), Value::Null)]);
+            assert!(serde_json::from_value::<Compat>(one.into()).is_ok(), "{key}");
+        }
     }
 
     #[test]

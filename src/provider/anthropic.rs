@@ -39,7 +39,7 @@ impl Protocol for Messages {
 
     fn head(&self, request: &Request) -> Map<String, Value> {
         let mark = caches(request).then(|| json!({"type": "ephemeral"}));
-        let max_tokens = request.max_tokens.unwrap_or(DEFAULT_MAX_TOKENS);
+        let max_tokens = request.max_tokens.unwrap_or(DEFAULT_MAX_TOKENS.min(request.room)).max(1);
         let mut head = Map::new();
         head.insert("model".into(), request.model.id.as_str().into());
         head.insert("max_tokens".into(), max_tokens.into());

@@ -72,6 +72,8 @@ pub struct Request {
     pub thinking: Thinking,
     /// The most tokens that the answer may have, clamped to what is left of the window.
     pub max_tokens: Option<u64>,
+    /// Tokens that are left of the window for the answer.
+    pub room: u64,
     /// The session's id, for providers that keep their cache by it.
     pub session_id: Arc<str>,
 }

@@ -22,6 +22,7 @@ pub fn request(api: &str) -> Request {
         messages: Vec::new(),
         thinking: Default::default(),
         max_tokens: None,
+        room: 8192,
         session_id: "s".into(),
     }
 }
