@@ -67,6 +67,11 @@ impl Core {
                 Try::Failed(error, _) if error.kind == ErrorKind::ContextOverflow => return Answer::Overflow(error),
                 Try::Failed(error, sofar) => (error, sofar),
             };
+            if error.refuses_thinking() && request.forget_thinking < request.messages.len() {
+                self.forget_thinking = request.messages.last().cloned();
+                self.bus.notice(format!("{} refused what was thought before; it goes on without it", model.name)).await;
+                continue;
+            }
             if sofar.is_empty() && self.move_on(error.kind, &error.told()).await {
                 continue;
             }
@@ -102,6 +107,10 @@ impl Core {
         let model = self.model()?;
         let credentials = self.credentials(&model).await?;
         let messages = self.conversation.messages(self.session.tree());
+        let forgotten = self.forget_thinking.as_ref();
+        let forget_thinking =
+            forgotten.and_then(|last| messages.iter().rposition(|message| Arc::ptr_eq(message, last)));
+        let forget_thinking = forget_thinking.map_or(0, |index| index + 1);
         let room = self.room(&model, &messages);
         // The model's own limit, clamped to what is left of its window.
         let max_tokens = model.max_tokens.map(|max| max.min(room));
@@ -112,6 +121,7 @@ impl Core {
             tools: self.definitions.clone(),
             messages,
             thinking: self.thinking,
+            forget_thinking,
             max_tokens,
             room,
             session_id: self.session.header().id.as_str().into(),

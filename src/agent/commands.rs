@@ -159,6 +159,7 @@ impl Core {
     async fn enter(&mut self, session: Session, notices: Vec<String>) {
         self.jobs.kill_all();
         self.session = session;
+        self.forget_thinking = None;
         self.conversation = Default::default();
         self.resume();
         self.tell_session(notices).await;

@@ -182,6 +182,7 @@ impl Core {
                         .min(SUMMARY_TOKENS)
                         .min((model.context_window / 4).max(256)),
                 ),
+                forget_thinking: 0,
                 room: model.context_window / 4,
                 session_id: self.session.header().id.as_str().into(),
             };

@@ -40,6 +40,8 @@ pub struct Core {
     pub(super) bus: Bus,
     pub(super) jobs: Arc<Jobs>,
     pub(super) cancel: CancellationToken,
+    /// A provider refused what was thought up to this message, so that nothing of that goes back.
+    pub(super) forget_thinking: Option<Arc<Message>>,
     /// The last compaction made too little room, so that another one by itself would not help.
     pub(super) tight: bool,
     /// What was last told of the session not being saved.
@@ -81,6 +83,7 @@ impl Core {
             bus,
             jobs,
             cancel: CancellationToken::new(),
+            forget_thinking: None,
             tight: false,
             told_problem: None,
             setup,

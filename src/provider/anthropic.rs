@@ -88,9 +88,7 @@ fn caches(request: &Request) -> bool {
 
 /// Asks for thinking: with a budget, or, where the model's level has a name that is no number, with an effort.
 fn think(head: &mut Map<String, Value>, request: &Request, max_tokens: u64) {
-    let Some(effort) = request.model.effort(request.thinking).filter(|_| !within_foreign_calls(request)) else {
-        return;
-    };
+    let Some(effort) = request.model.effort(request.thinking) else { return };
     let budget = match effort.budget() {
         Ok(budget) => budget,
         Err(name) => {
@@ -102,24 +100,26 @@ fn think(head: &mut Map<String, Value>, request: &Request, max_tokens: u64) {
     };
     // The limit holds both; where they do not fit, the thinking gives way.
     let budget = budget.min(max_tokens.saturating_sub(LEAST_ANSWER));
-    if budget >= 1024 {
+    if budget >= 1024 && !within_foreign_calls(request) {
         head.insert("thinking".into(), json!({"type": "enabled", "budget_tokens": budget}));
     }
 }
 
 /// Whether the results of calls go back that were made without signed thinking, by another model or with thinking
-/// off: in the middle of such calls thinking cannot begin.
+/// off: in the middle of such calls thinking with a budget cannot begin.
 fn within_foreign_calls(request: &Request) -> bool {
     if !matches!(request.messages.last().map(|last| last.as_ref()), Some(Message::Tool(_))) {
         return false;
     }
-    let answers = request.messages.iter().rev().filter_map(|message| match message.as_ref() {
-        Message::Assistant(answer) => Some(answer),
+    let answers = request.messages.iter().enumerate().rev().filter_map(|(index, message)| match message.as_ref() {
+        Message::Assistant(answer) => Some((index, answer)),
         _ => None,
     });
     let signed = |block: &Block| matches!(block, Block::Thinking { signature: Some(_), .. });
-    let same = |answer: &&AssistantMessage| history::is_of(answer, &request.model);
-    answers.take(1).any(|answer| !(same(&answer) && answer.content.iter().any(signed)))
+    let own = |(index, answer): (usize, &AssistantMessage)| {
+        index >= request.forget_thinking && history::is_of(answer, &request.model) && answer.content.iter().any(signed)
+    };
+    answers.take(1).any(|answer| !own(answer))
 }
 
 fn block(sent: &Sent<'_>) -> Value {

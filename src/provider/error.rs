@@ -54,6 +54,15 @@ impl ProviderError {
         matches!(self.kind, ErrorKind::RateLimit | ErrorKind::Overloaded | ErrorKind::Server | ErrorKind::Network)
     }
 
+    /// Whether what a model thought before is refused: it was changed on the way, or belongs to another account,
+    /// model or conversation. Without it the request may be taken.
+    pub fn refuses_thinking(&self) -> bool {
+        let text = self.told().to_lowercase();
+        let names_it = ["thinking", "thought", "reasoning", "encrypted_content", "encrypted content"];
+        let refuses = ["signature", "block", "invalid", "could not be", "modified", "required following item"];
+        self.kind == ErrorKind::InvalidRequest && contains_any(&text, &names_it) && contains_any(&text, &refuses)
+    }
+
     /// From the answer to a request that was not taken.
     pub fn from_response(status: u16, retry_after: Option<Duration>, body: &str) -> Self {
         let (message, code) = read_body(body);

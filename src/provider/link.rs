@@ -62,7 +62,7 @@ impl Link {
 
     /// Asks over a protocol.
     pub(super) fn stream<P: Protocol>(&self, protocol: &P, request: Request) -> AnswerStream {
-        let turns = history::turns(&request.messages, &request.model);
+        let turns = history::turns(&request.messages, &request.model, request.forget_thinking);
         let body = self.prefix.lock().unwrap_or_else(PoisonError::into_inner).body(protocol, &request, &turns);
         let body = match body {
             Ok(body) => body,

@@ -70,6 +70,8 @@ pub struct Request {
     pub messages: Vec<Arc<Message>>,
     /// How much to think.
     pub thinking: Thinking,
+    /// Of so many messages, from the first on, the thinking does not go back: the provider refused it.
+    pub forget_thinking: usize,
     /// The most tokens that the answer may have, clamped to what is left of the window.
     pub max_tokens: Option<u64>,
     /// Tokens that are left of the window for the answer.

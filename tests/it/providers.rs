@@ -523,3 +523,29 @@ fn requests_begin_with_the_bytes_of_the_one_before() {
         }
     }
 }
+
+/// traps.md B30: a provider that refuses what was thought before does not end the session.
+#[test]
+fn refused_thoughts_are_left_out_and_the_session_goes_on() {
+    let refusals = [
+        (Api::Messages, "messages.1.content.0: Invalid `signature` in `thinking` block", "c2lnbmVk"),
+        (Api::Responses, "The encrypted content could not be verified (invalid_encrypted_content)", "c2VjcmV0"),
+        (Api::Google, "Thought signature is not valid: invalid", "Z2VtaW5p"),
+    ];
+    for (api, message, mark) in refusals {
+        let body = json!({"error": {"type": "invalid_request_error", "message": message}});
+        let server = Server::answering(move |asked| match asked.body.to_string().contains(mark) {
+            true => Step::error(400, &body),
+            false if api.results(&asked.body).is_empty() => {
+                Step::stream(api.thinking_answer("hm", "", &[("c1", "glob", json!({"pattern": "*"}))]))
+            }
+            false => Step::stream(api.answer("ok", &[])),
+        });
+        let home =
+            TestHome::with_model(&server, api, &json!({"reasoning": true, "compat": {"thought_signatures": true}}));
+        let (events, status) = home.events(&["go"]);
+        assert_eq!((status, server.asked().len()), (0, 3), "{events:#?}");
+        assert!(of_type(&events, "notice")[0]["text"].as_str().expect("text").contains("thought before"));
+        assert_valid(api, &server.asked()[2].body);
+    }
+}

@@ -21,6 +21,7 @@ pub fn request(api: &str) -> Request {
         tools: Arc::new([]),
         messages: Vec::new(),
         thinking: Default::default(),
+        forget_thinking: 0,
         max_tokens: None,
         room: 8192,
         session_id: "s".into(),
