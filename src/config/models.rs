@@ -7,9 +7,10 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use super::jsonc::{Document, Mistake};
+use super::jsonc::{Document, Mistake, with_appended};
 use super::secret;
 use crate::choice::Thinking;
+use crate::home::replace_file;
 use crate::model::{Compat, Cost, Model, Secret};
 
 /// The `api` of a model that is a chain of others.
@@ -255,6 +256,26 @@ pub fn usable(model: &Model, env: &dyn Fn(&str) -> Option<String>) -> Result<(),
     secrets.map(|secret| secret::check(secret, env)).collect::<Result<(), _>>().map_err(|error| error.to_string())
 }
 
+/// Adds a model to a provider of models.json. Comments and everything else stay; what the catalogue knows of the model
+/// is written with it. A model that is there already is left as it is.
+///
+/// # Errors
+/// Where the file did not parse (it is not rewritten then), has no such provider, or cannot be written.
+pub fn add(path: &Path, provider: &str, id: &str) -> Result<(), Mistake> {
+    let wrong = |text: String| Mistake { path: path.to_owned(), place: None, text };
+    let text = std::fs::read_to_string(path).map_err(|error| wrong(format!("it cannot be read: {error}")))?;
+    let document = Document::parse(path, text.clone())?;
+    let known = document.value.get("providers").and_then(|providers| providers.get(provider));
+    let known = known.ok_or_else(|| wrong(format!("there is no provider `{provider}` in it to add `{id}` to")))?;
+    let there = known.get("models").and_then(Value::as_array);
+    if there.into_iter().flatten().any(|model| model.get("id").and_then(Value::as_str) == Some(id)) {
+        return Ok(());
+    }
+    let model = super::discover::known_model(provider, id).unwrap_or_else(|| serde_json::json!({"id": id}));
+    let text = with_appended(path, &text, &["providers", provider, "models"], &model)?;
+    replace_file(path, text.as_bytes()).map_err(|error| wrong(format!("`{id}` cannot be added: {error}")))
+}
+
 fn build(
     document: &Document,
     at: &[&str],
@@ -448,6 +469,30 @@ mod tests {
             let one = Map::from_iter([(key.clone(), Value::Null)]);
             assert!(serde_json::from_value::<Compat>(one.into()).is_ok(), "{key}");
         }
+    }
+
+    #[test]
+    fn adding_a_model_keeps_what_a_person_wrote() {
+        let dir = tempfile::tempdir().expect("a folder");
+        let path = dir.path().join("models.json");
+        let text = "{\n  // mine\n  \"providers\": {\n    \"anthropic\": {\"base_url\": \"http://h\", \"api\": \"anthropic-messages\", // here\n      \"models\": [\n        {\"id\": \"a\"}, // first\n      ]},\n    \"bare\": {\"base_url\": \"http://h\", \"api\": \"openai-responses\"}\n  }\n}\n";
+        std::fs::write(&path, text).expect("written");
+        for (provider, id) in [("anthropic", "b"), ("anthropic", "claude-opus-5-5"), ("anthropic", "a"), ("bare", "c")]
+        {
+            add(&path, provider, id).expect("added");
+        }
+        let (models, mistakes) = Models::read(&path);
+        let models = models.expect("there");
+        assert!(mistakes.is_empty(), "{mistakes:?}");
+        let names: Vec<_> = models.models.iter().map(|model| model.reference()).collect();
+        assert_eq!(names, ["anthropic/a", "anthropic/b", "anthropic/claude-opus-5-5", "bare/c"]);
+        assert_eq!(models.models[2].context_window, 1_000_000);
+        let kept = std::fs::read_to_string(&path).expect("there");
+        assert!(["// mine", "// here", "// first"].iter().all(|comment| kept.contains(comment)), "{kept}");
+        assert!(add(&path, "nobody", "x").is_err());
+        std::fs::write(&path, "{\"providers\": }").expect("written");
+        assert!(add(&path, "anthropic", "x").is_err());
+        assert_eq!(std::fs::read_to_string(&path).expect("there"), "{\"providers\": }");
     }
 
     #[test]

@@ -8,7 +8,7 @@ use serde_json::{Map, Value, json};
 use super::error::ProviderError;
 use super::history::{self, AssistantTurn, ResultOf, Sent, Turn, sent};
 use super::quirks::quirks;
-use super::{Decoder, Place, Protocol, Request};
+use super::{Credentials, Decoder, Place, Protocol, Request};
 use crate::event::ErrorKind;
 use crate::message::stream::StreamEvent;
 use crate::message::{AssistantMessage, Block, Message, StopReason, Usage};
@@ -28,12 +28,14 @@ impl Protocol for Messages {
     const API: &'static str = "anthropic-messages";
     const CONVERSATION: &'static str = "messages";
 
+    const LIST: &'static str = "/models?limit=1000";
+
     fn path(&self, _model: &Model) -> String {
         "/messages".to_owned()
     }
 
-    fn headers(&self, request: &Request) -> Vec<(&'static str, Secret)> {
-        let key = request.credentials.api_key.iter().map(|key| ("x-api-key", key.clone()));
+    fn headers(&self, credentials: &Credentials) -> Vec<(&'static str, Secret)> {
+        let key = credentials.api_key.iter().map(|key| ("x-api-key", key.clone()));
         key.chain([("anthropic-version", Secret::new("2023-06-01"))]).collect()
     }
 

@@ -6,7 +6,7 @@ use serde_json::{Map, Value, json};
 use super::error::ProviderError;
 use super::history::{AssistantTurn, IMAGES_BEHIND, ResultOf, Sent, Turn, sent};
 use super::quirks::quirks;
-use super::{Decoder, Place, Protocol, Request};
+use super::{Credentials, Decoder, Place, Protocol, Request};
 use crate::event::ErrorKind;
 use crate::message::stream::StreamEvent;
 use crate::message::{Block, StopReason, Usage};
@@ -23,13 +23,15 @@ impl Protocol for Google {
     const API: &'static str = "google-generative-ai";
     const CONVERSATION: &'static str = "contents";
 
+    const LIST: &'static str = "/models?pageSize=1000";
+
     fn path(&self, model: &Model) -> String {
         let place = if model.id.contains('/') { "" } else { "models/" };
         format!("/{place}{}:streamGenerateContent?alt=sse", model.id)
     }
 
-    fn headers(&self, request: &Request) -> Vec<(&'static str, Secret)> {
-        request.credentials.api_key.iter().map(|key| ("x-goog-api-key", key.clone())).collect()
+    fn headers(&self, credentials: &Credentials) -> Vec<(&'static str, Secret)> {
+        credentials.api_key.iter().map(|key| ("x-goog-api-key", key.clone())).collect()
     }
 
     fn head(&self, request: &Request) -> Map<String, Value> {

@@ -173,7 +173,7 @@ fn roots() -> rustls::RootCertStore {
 }
 
 fn headers<P: Protocol>(protocol: &P, request: &Request) -> Result<HeaderMap, ProviderError> {
-    let own = protocol.headers(request);
+    let own = protocol.headers(&request.credentials);
     let own = own.iter().map(|(name, value)| (*name, value.reveal()));
     let extra = request.credentials.headers.iter().map(|(name, value)| (name.as_str(), value.reveal()));
     let fixed = [("content-type", "application/json"), ("accept", "text/event-stream")];

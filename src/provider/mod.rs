@@ -13,6 +13,7 @@ pub mod error;
 pub mod google;
 pub mod history;
 mod link;
+pub mod listing;
 mod prefix;
 pub mod quirks;
 pub mod responses;
@@ -33,6 +34,7 @@ pub use error::ProviderError;
 pub use link::{Link, Timeouts};
 
 use history::Turn;
+use listing::Listing;
 
 /// Everything that can answer, by the `api` of a model.
 pub static PROVIDERS: &[&dyn Provider] =
@@ -53,6 +55,11 @@ pub trait Provider: Send + Sync {
 
     /// Asks. Failures come as the stream's item; after one, and after [`StreamEvent::End`], it is over.
     fn stream(&self, link: &Link, request: Request) -> AnswerStream;
+
+    /// Where it is asked which models it offers; `None`: nowhere.
+    fn listing(&self, _model: &Model, _credentials: &Credentials) -> Option<Listing> {
+        None
+    }
 }
 
 /// What is asked.
@@ -119,11 +126,14 @@ pub trait Protocol: Send + Sync + 'static {
     /// with the bytes of the one before.
     const CONVERSATION: &'static str;
 
+    /// What is appended to a `base_url` for the list of its models.
+    const LIST: &'static str = "/models";
+
     /// What is appended to the model's `base_url`.
     fn path(&self, model: &Model) -> String;
 
     /// Headers, the key's among them.
-    fn headers(&self, request: &Request) -> Vec<(&'static str, Secret)>;
+    fn headers(&self, credentials: &Credentials) -> Vec<(&'static str, Secret)>;
 
     /// The body without the conversation.
     fn head(&self, request: &Request) -> Map<String, Value>;
@@ -177,6 +187,12 @@ impl<P: Protocol> Provider for P {
 
     fn stream(&self, link: &Link, request: Request) -> AnswerStream {
         link.stream(self, request)
+    }
+
+    fn listing(&self, model: &Model, credentials: &Credentials) -> Option<Listing> {
+        let own = self.headers(credentials).into_iter().map(|(name, value)| (name.to_owned(), value));
+        let headers = own.chain(credentials.headers.iter().cloned()).collect();
+        Some((format!("{}{}", model.base_url, P::LIST), headers))
     }
 }
 

@@ -8,7 +8,7 @@ use serde_json::{Map, Value, json};
 
 use super::history::{AssistantTurn, IMAGES_BEHIND, ResultOf, Sent, Turn, sent};
 use super::quirks::quirks;
-use super::{Decoder, Place, Protocol, Request};
+use super::{Credentials, Decoder, Place, Protocol, Request};
 use crate::message::Block;
 use crate::model::{Model, Secret};
 
@@ -26,9 +26,9 @@ impl Protocol for Responses {
         "/responses".to_owned()
     }
 
-    fn headers(&self, request: &Request) -> Vec<(&'static str, Secret)> {
+    fn headers(&self, credentials: &Credentials) -> Vec<(&'static str, Secret)> {
         let bearer = |key: &Secret| ("authorization", Secret::new(format!("Bearer {}", key.reveal())));
-        request.credentials.api_key.iter().map(bearer).collect()
+        credentials.api_key.iter().map(bearer).collect()
     }
 
     fn head(&self, request: &Request) -> Map<String, Value> {

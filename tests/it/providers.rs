@@ -549,3 +549,46 @@ fn refused_thoughts_are_left_out_and_the_session_goes_on() {
         assert_valid(api, &server.asked()[2].body);
     }
 }
+
+#[test]
+fn providers_are_asked_what_they_offer() {
+    let offering = |body: Value| {
+        Server::answering(move |_| Step {
+            headers: vec![("content-type".to_owned(), "application/json".to_owned())],
+            ..Step::stream(body.to_string())
+        })
+    };
+    let open = offering(json!({"data": [{"id": "a"}, {"id": "b"}]}));
+    let google = offering(json!({"models": [{"name": "models/g", "displayName": "G"}]}));
+    let claude = offering(json!({"data": [{"type": "model", "id": "c"}], "has_more": false}));
+    let refused = Server::answering(|_| Step::error(401, &json!({"error": {"message": "bad key sk-VIOLINTEST"}})));
+    let home = TestHome::bare();
+    let provider = |server: &Server, api: Api, id: &str| json!({"base_url": server.url(), "api": api.name(), "api_key": "sk-VIOLINTEST", "models": [{"id": id}]});
+    home.write_models(&json!({
+        "open": provider(&open, Api::Chat, "a"), "google": provider(&google, Api::Google, "g"),
+        "claude": provider(&claude, Api::Messages, "old"), "refused": provider(&refused, Api::Responses, "x"),
+        "gone": {"base_url": "http://127.0.0.1:9", "api": "openai-completions", "models": [{"id": "x"}]},
+        "unset": {"base_url": "http://127.0.0.1:9", "api": "openai-completions", "api_key": "$NOT_SET", "models": [{"id": "x"}]},
+        "best": {"api": "fallback", "models": [{"id": "coder", "chain": ["open/a"]}]},
+    }));
+    let output = home.run(&["models", "check", "--json"]);
+    let shown = String::from_utf8_lossy(&output.stdout).into_owned();
+    let rows: Vec<Value> = shown.lines().map(|line| serde_json::from_str(line).expect("a row")).collect();
+    let row = |name: &str| rows.iter().find(|row| row["provider"] == name).expect("a row");
+    assert_eq!((output.status.code(), rows.len()), (Some(1), 6), "{shown}");
+    assert_eq!((&row("open")["ok"], &row("open")["new"]), (&json!(true), &json!(["b"])));
+    assert_eq!((&row("google")["ok"], &row("google")["new"]), (&json!(true), &json!([])));
+    assert_eq!((&row("claude")["missing"], &row("claude")["new"]), (&json!(["old"]), &json!(["c"])));
+    assert!(row("refused")["detail"].as_str().expect("text").contains("HTTP 401"));
+    assert!(row("gone")["detail"].as_str().expect("text").contains("cannot connect"));
+    assert_eq!(row("unset")["detail"], "NOT_SET is not set");
+    assert!(!shown.contains("VIOLINTEST"), "{shown}");
+    assert_eq!(google.asked()[0].header("x-goog-api-key"), Some("sk-VIOLINTEST"));
+    assert!(!google.asked()[0].path.contains("VIOLINTEST"));
+    assert_eq!(claude.asked()[0].path, "/v1/models?limit=1000");
+    let shown = String::from_utf8_lossy(&home.run(&["models", "check"]).stdout).into_owned();
+    assert!(
+        shown.contains("ok    open: 2 models offered, 1 configured") && shown.contains("not in models.json: b"),
+        "{shown}"
+    );
+}
