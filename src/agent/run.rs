@@ -90,7 +90,8 @@ impl Agent {
             Answer::Failed(error, message) => (message, Some(error)),
             Answer::Overflow(error) => (AssistantMessage::default(), Some(describe(&error, &model, None))),
         };
-        let (usage, stop_reason) = (message.usage, message.stop_reason);
+        let stop_reason = if failure.is_some() { StopReason::Error } else { message.stop_reason };
+        let usage = message.usage;
         if let Some(usage) = &usage {
             progress.usage.add(usage);
         }

@@ -252,8 +252,8 @@ impl Models {
 /// # Errors
 /// The reason, in words.
 pub fn usable(model: &Model, env: &dyn Fn(&str) -> Option<String>) -> Result<(), String> {
-    let secrets = model.api_key.iter().chain(model.headers.iter().map(|(_, value)| value));
-    secrets.map(|secret| secret::check(secret, env)).collect::<Result<(), _>>().map_err(|error| error.to_string())
+    let mut secrets = model.api_key.iter().chain(model.headers.iter().map(|(_, value)| value));
+    secrets.try_for_each(|secret| secret::check(secret, env)).map_err(|error| error.to_string())
 }
 
 /// Adds a model to a provider of models.json. Comments and everything else stay; what the catalogue knows of the model

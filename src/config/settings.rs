@@ -343,7 +343,8 @@ mod tests {
             let listed = schema["properties"].as_object().unwrap_or_else(|| panic!("no properties of {place}"));
             let mut names: Vec<_> = listed.keys().filter(|key| *key != "$schema").collect();
             let mut keys: Vec<_> = read.keys().collect();
-            (names.sort(), keys.sort());
+            names.sort();
+            keys.sort();
             assert_eq!(names, keys, "{place}");
             for (key, value) in read {
                 same(key, &listed[key], value);

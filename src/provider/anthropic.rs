@@ -71,10 +71,12 @@ impl Protocol for Messages {
             Turn::Assistant(turn) => ("assistant", assistant(turn, request)),
             Turn::Results(results) => ("user", tool_results(results, images)),
         };
-        if place == Place::Last && role == "user" && caches(request) {
-            if let Some(last) = content.last_mut() {
-                last["cache_control"] = json!({"type": "ephemeral"});
-            }
+        if place == Place::Last
+            && role == "user"
+            && caches(request)
+            && let Some(last) = content.last_mut()
+        {
+            last["cache_control"] = json!({"type": "ephemeral"});
         }
         if content.is_empty() { Vec::new() } else { vec![json!({"role": role, "content": content})] }
     }

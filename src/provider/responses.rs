@@ -47,16 +47,17 @@ impl Protocol for Responses {
         if compat.prompt_cache_key == Some(true) {
             head.insert("prompt_cache_key".into(), (*request.session_id).into());
         }
-        if model.reasoning && compat.reasoning_effort != Some(false) {
-            if let Some(effort) = model.effort(request.thinking) {
-                let reasoning = match (effort.on(), effort.name) {
-                    (true, _) => Some(json!({"effort": effort.named(), "summary": "auto"})),
-                    (false, Some(name)) => Some(json!({"effort": name})),
-                    // Few models take `none`, so that it must be named.
-                    (false, None) => None,
-                };
-                head.extend(reasoning.map(|reasoning| ("reasoning".to_owned(), reasoning)));
-            }
+        if model.reasoning
+            && compat.reasoning_effort != Some(false)
+            && let Some(effort) = model.effort(request.thinking)
+        {
+            let reasoning = match (effort.on(), effort.name) {
+                (true, _) => Some(json!({"effort": effort.named(), "summary": "auto"})),
+                (false, Some(name)) => Some(json!({"effort": name})),
+                // Few models take `none`, so that it must be named.
+                (false, None) => None,
+            };
+            head.extend(reasoning.map(|reasoning| ("reasoning".to_owned(), reasoning)));
         }
         if !request.system.is_empty() {
             head.insert("instructions".into(), (*request.system).into());
