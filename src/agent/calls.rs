@@ -14,7 +14,7 @@ use crate::event::{Decision, ErrorKind, Event};
 use crate::message::{AssistantMessage, Block, Message, StopReason, ToolCall, ToolMessage, text_of};
 use crate::session::Record;
 use crate::tool::{path, schema};
-use crate::toolkit::{Arguments, LiveOutput, Tool, ToolContext, ToolError, ToolOutput};
+use crate::toolkit::{Arguments, LiveOutput, Risk, Tool, ToolContext, ToolError, ToolOutput};
 
 /// Live output that waits to be told; a tool that prints faster waits.
 const LIVE_CHUNKS: usize = 64;
@@ -81,6 +81,10 @@ impl Core {
             } else {
                 self.prepare(call, tool).await
             });
+        }
+        let changes = |call: &Prepared| matches!(call, Prepared::Run(tool, _) if tool.risk() != Risk::ReadOnly);
+        if prepared.iter().any(changes) {
+            self.before_changes().await;
         }
         self.execute(&calls, prepared, repeats).await
     }

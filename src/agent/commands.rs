@@ -7,7 +7,8 @@ use tokio::sync::mpsc;
 
 use super::Agent;
 use super::core::Core;
-use super::protocol::{Activity, Command, Restore, RestorePreview, Update};
+use super::files::Files;
+use super::protocol::{Activity, Command, Restore, Update};
 use super::review;
 use crate::choice::Thinking;
 use crate::context::conversation::in_force;
@@ -17,9 +18,6 @@ use crate::session::{EntryId, Record, Session};
 use crate::tool;
 use crate::toolkit::{LiveOutput, ToolContext};
 
-/// Why files do not go back with the conversation yet.
-const NO_FILES: &str = "this version keeps no checkpoints of files; the conversation alone can go back";
-
 impl Agent {
     /// Does what is asked.
     pub(super) async fn handle(&mut self, command: Command) {
@@ -28,7 +26,11 @@ impl Agent {
             Command::Shell { command, in_context } => self.shell(command, in_context).await,
             Command::Compact { instructions } => self.compact(instructions).await,
             Command::Interrupt | Command::TakeBack => {}
-            other => self.core.change(other).await,
+            other => {
+                self.core.cancel = self.inbox.begin();
+                let Agent { core, inbox } = self;
+                inbox.attend(core.change(other)).await;
+            }
         }
     }
 
@@ -106,11 +108,8 @@ impl Core {
             Command::OpenSession(path) => self.open(&path).await,
             Command::Fork { to } => self.fork(to).await,
             Command::MoveLeaf { to, restore, summarise } => self.move_leaf(to, restore, summarise).await,
-            Command::PreviewRestore { to } => {
-                let preview = RestorePreview { to, unavailable: Some(NO_FILES.to_owned()), ..Default::default() };
-                self.bus.send(Update::RestorePreview(preview)).await;
-            }
-            Command::Undo => self.bus.notice(NO_FILES).await,
+            Command::PreviewRestore { to } => self.preview_restore(to).await,
+            Command::Undo { force } => self.undo(force).await,
             Command::Label { target, label } => {
                 let label = label.filter(|label| !label.trim().is_empty());
                 self.append_record(Record::Label { target_id: target, label }).await;
@@ -161,6 +160,7 @@ impl Core {
         self.session = session;
         self.forget_thinking = None;
         self.conversation = Default::default();
+        self.files = Files::of(&self.setup.home, &self.setup.cwd, &self.loaded.settings.checkpoints);
         self.resume();
         self.tell_session(notices).await;
         self.tell_settings().await;
@@ -215,23 +215,41 @@ impl Core {
         }
     }
 
+    /// Continues from another place in the tree. Where files are to go along and cannot, nothing is moved.
     async fn move_leaf(&mut self, to: Option<EntryId>, restore: Restore, summarise: bool) {
-        if !matches!(restore, Restore::Conversation) {
-            return self.bus.notice(NO_FILES).await;
-        }
         if to.is_some_and(|id| self.session.tree().find(id).is_none()) {
             return self.bus.notice("that entry is not in this session").await;
         }
-        if self.session.tree().leaf_id() != to {
+        let (files, conversation) = match restore {
+            Restore::Conversation => (None, true),
+            Restore::Both { force } => (Some(force), true),
+            Restore::Files { force } => (Some(force), false),
+        };
+        // The summary is of the branch as it is, before anything moves.
+        let summary = if summarise && conversation { self.summarise_branch(to).await } else { None };
+        if self.cancel.is_cancelled() {
+            return self.bus.notice("interrupted; nothing was moved").await;
+        }
+        let from = self.session.tree().leaf_id();
+        if conversation && from != to {
             self.append_record(Record::Leaf { target_id: to }).await;
         }
-        let notices = match summarise {
-            true => vec!["this version writes no summary of the branch that is left".to_owned()],
-            false => Vec::new(),
-        };
-        self.resume();
-        self.tell_session(notices).await;
-        self.tell_settings().await;
+        if let Some(force) = files
+            && !self.restore_files(to, force).await
+            && conversation
+            && from != to
+        {
+            self.append_record(Record::Leaf { target_id: from }).await;
+            return;
+        }
+        if let (Some(summary), Some(from_id)) = (summary, from) {
+            self.append_record(Record::BranchSummary { from_id, summary }).await;
+        }
+        if conversation {
+            self.resume();
+            self.tell_session(Vec::new()).await;
+            self.tell_settings().await;
+        }
     }
 
     async fn reload(&mut self) {

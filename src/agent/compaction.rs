@@ -4,12 +4,14 @@
 use std::sync::Arc;
 
 use futures::StreamExt;
+use serde_json::json;
 
 use super::answer::open;
 use super::core::{Core, RunError};
 use super::protocol::{Activity, Update};
 use crate::choice::Thinking;
 use crate::config::models::FALLBACK;
+use crate::context::conversation::{SHORTENED, is_long, shortened};
 use crate::context::tokens;
 use crate::event::{CompactionTrigger, ErrorKind, Event};
 use crate::message::stream::Accumulator;
@@ -32,6 +34,15 @@ const INSTRUCTIONS: &str = "You summarise a coding session so that another model
 conversation and do not answer what is in it. Write Markdown with these sections, leaving out empty ones: Goal; Constraints and \
 preferences; Progress (done, in progress, blocked); Decisions; Next steps; Files read and changed. Keep exact names, paths, \
 commands, numbers and error texts. About 400 words, or what the work needs. Where a previous summary is given, update it.";
+
+/// Shortened results must make the context this much smaller than the threshold, in percent of it, so that it lasts.
+const ENOUGH_ROOM: u64 = 80;
+
+/// The conversation since the last compaction.
+struct Talk {
+    previous: Option<String>,
+    messages: Vec<(EntryId, Arc<Message>)>,
+}
 
 /// What would be summarised, and what stays.
 struct Plan {
@@ -57,6 +68,44 @@ impl Core {
         let window = model.context_window;
         let reserve = self.loaded.settings.compaction.reserve_tokens.max(window * 15 / 100).min(window / 4);
         window - reserve
+    }
+
+    /// Makes room as far as that is needed: first by shortening older tool results, then by a summary.
+    ///
+    /// # Errors
+    /// As [`Core::compact`].
+    pub(super) async fn make_room(&mut self) -> Result<(), RunError> {
+        if self.shorten().await { Ok(()) } else { self.compact(CompactionTrigger::Threshold, None).await }
+    }
+
+    /// Shortens older tool results, in one go so that the provider's cache is broken once; `false`: that would not make
+    /// enough room, and nothing was done.
+    async fn shorten(&mut self) -> bool {
+        let Ok(model) = self.model() else { return false };
+        let messages = self.conversation.messages(self.session.tree());
+        let before = self.count(&messages);
+        let talk = self.talk();
+        let settings = &self.loaded.settings.compaction;
+        let most = settings.keep_recent_tokens.min(model.context_window * 40 / 100);
+        let cut = cut(&talk.messages, settings.keep_recent_messages, most);
+        let saved = |(id, message): &(EntryId, Arc<Message>)| match is_long(message) {
+            true => tokens::of_message(message).saturating_sub(tokens::of_message(&shortened(message, *id))),
+            false => 0,
+        };
+        // What is shortened already is counted as it is sent.
+        let sent: u64 = messages.iter().map(|message| tokens::of_message(message)).sum();
+        let whole: u64 = talk.messages.iter().map(|(_, message)| tokens::of_message(message)).sum();
+        let saved = talk.messages[..cut].iter().map(saved).sum::<u64>().saturating_sub(whole.saturating_sub(sent));
+        let room = self.threshold(&model) * ENOUGH_ROOM / 100;
+        let Some((first_whole, _)) = talk.messages.get(cut).filter(|_| before.saturating_sub(saved) <= room) else {
+            return false;
+        };
+        let data = json!({"before": first_whole, "tokens_before": before, "tokens_after": before - saved});
+        self.append_record(Record::Custom { plugin: SHORTENED.to_owned(), data }).await;
+        self.bus
+            .notice(format!("older tool results are sent shortened from here on: {before} → {} tokens", before - saved))
+            .await;
+        true
     }
 
     /// Compacts the conversation.
@@ -116,20 +165,25 @@ impl Core {
         Ok(())
     }
 
+    /// A summary of the branch that is left when the conversation goes on from `to`; `None`: there is nothing in it.
+    pub(super) async fn summarise_branch(&mut self, to: Option<EntryId>) -> Option<String> {
+        let tree = self.session.tree();
+        let kept = tree.path(to.and_then(|id| tree.find(id)));
+        let left = tree.path(tree.leaf()).into_iter().filter(|index| !kept.contains(index));
+        let old: Vec<_> = left.filter_map(|index| tree.nodes()[index].entry.message().cloned()).collect();
+        if old.is_empty() {
+            return None;
+        }
+        let plan = Plan { previous: None, old, kept: Vec::new(), first_kept: None, latest_request: None };
+        self.bus.send(Update::Activity(Activity::Compacting)).await;
+        let summary = self.summarise(&plan, None).await;
+        self.bus.send(Update::Activity(Activity::Idle)).await;
+        Some(summary.unwrap_or_else(|_| digest(&plan)))
+    }
+
     /// What would be summarised; `None`: nothing.
     fn plan(&mut self, model: &Model) -> Option<Plan> {
-        let tree = self.session.tree();
-        let path: Vec<Arc<Entry>> = tree.branch();
-        let compaction = path.iter().rposition(|entry| matches!(entry.record(), Some(Record::Compaction { .. })));
-        let (previous, first) = match compaction.map(|at| (at, path[at].record())) {
-            Some((at, Some(Record::Compaction { summary, first_kept_id, .. }))) => {
-                let kept = first_kept_id.and_then(|id| path.iter().position(|entry| entry.id == id));
-                (Some(summary.clone()), kept.unwrap_or(at))
-            }
-            _ => (None, 0),
-        };
-        let talk: Vec<(EntryId, Arc<Message>)> =
-            path[first..].iter().filter_map(|entry| Some((entry.id, entry.message()?.clone()))).collect();
+        let Talk { previous, messages: talk } = self.talk();
         let settings = &self.loaded.settings.compaction;
         let most = settings.keep_recent_tokens.min(model.context_window * 40 / 100);
         let cut = cut(&talk, settings.keep_recent_messages, most);
@@ -151,6 +205,21 @@ impl Core {
             first_kept: kept.first().map(|(id, _)| *id),
             latest_request,
         })
+    }
+
+    /// The messages since the last compaction, with those that it kept, and its summary.
+    fn talk(&self) -> Talk {
+        let path: Vec<Arc<Entry>> = self.session.tree().branch();
+        let compaction = path.iter().rposition(|entry| matches!(entry.record(), Some(Record::Compaction { .. })));
+        let (previous, first) = match compaction.map(|at| (at, path[at].record())) {
+            Some((at, Some(Record::Compaction { summary, first_kept_id, .. }))) => {
+                let kept = first_kept_id.and_then(|id| path.iter().position(|entry| entry.id == id));
+                (Some(summary.clone()), kept.unwrap_or(at))
+            }
+            _ => (None, 0),
+        };
+        let messages = path[first..].iter().filter_map(|entry| Some((entry.id, entry.message()?.clone()))).collect();
+        Talk { previous, messages }
     }
 
     /// Asks a model for the summary; the reason where it gave none.

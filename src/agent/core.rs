@@ -7,11 +7,12 @@ use tokio_util::sync::CancellationToken;
 
 use super::bus::Bus;
 use super::fallback::Standing;
+use super::files::Files;
 use super::protocol::{AgentSettings, SessionState, Update};
 use super::setup::{Loaded, Setup};
 use crate::choice::{Mode, Thinking};
 use crate::config::secret;
-use crate::context::conversation::Conversation;
+use crate::context::conversation::{Conversation, SHORTENED};
 use crate::context::tokens;
 use crate::event::{ContextUsage, ErrorKind};
 use crate::message::{Message, StopReason};
@@ -42,6 +43,7 @@ pub struct Core {
     pub(super) cancel: CancellationToken,
     /// A provider refused what was thought up to this message, so that nothing of that goes back.
     pub(super) forget_thinking: Option<Arc<Message>>,
+    pub(super) files: Files,
     /// The last compaction made too little room, so that another one by itself would not help.
     pub(super) tight: bool,
     /// What was last told of the session not being saved.
@@ -70,6 +72,7 @@ impl Core {
     pub fn new(setup: Setup, loaded: Loaded, session: Session, model: Option<Arc<Model>>, bus: Bus) -> Self {
         let jobs = Arc::new(Jobs::default());
         let link = Link::new(loaded.timeouts());
+        let files = Files::of(&setup.home, &setup.cwd, &loaded.settings.checkpoints);
         let mut core = Core {
             conversation: Conversation::default(),
             link,
@@ -84,6 +87,7 @@ impl Core {
             jobs,
             cancel: CancellationToken::new(),
             forget_thinking: None,
+            files,
             tight: false,
             told_problem: None,
             setup,
@@ -202,6 +206,7 @@ impl Core {
             let entry = &tree.nodes()[node].entry;
             match &entry.body {
                 Body::Record(Record::Compaction { .. }) => return true,
+                Body::Record(Record::Custom { plugin, .. }) if plugin == SHORTENED => return true,
                 Body::Message(message) if Arc::ptr_eq(message, &messages[index]) => return false,
                 _ => {}
             }

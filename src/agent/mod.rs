@@ -3,7 +3,8 @@
 //!
 //! [`spawn`] starts it on a task of its own; [`Command`]s go in, [`Update`]s come out. `run` is the loop, `answer` one
 //! model call, `calls` the tool calls of one answer, `review` the gate before them, `compaction` what happens when the
-//! window fills, `commands` what a person asks between runs, `inbox` what comes in while work goes on.
+//! window fills, `files` the
+//! files that go with the conversation, `commands` what a person asks between runs, `inbox` what comes in while work goes on.
 
 mod answer;
 mod bus;
@@ -12,6 +13,7 @@ mod commands;
 mod compaction;
 mod core;
 mod fallback;
+mod files;
 mod inbox;
 mod protocol;
 mod review;
@@ -76,10 +78,11 @@ impl Agent {
         let notices = self.core.session.notices().to_vec();
         self.core.tell_session(notices).await;
         self.core.tell_settings().await;
-        if let Some(notice) = review::notice(self.core.mode) {
-            if self.core.setup.overrides.mode.is_some() {
-                self.core.bus.notice(notice).await;
-            }
+        // Of the default nobody needs to be told each time.
+        if self.core.setup.overrides.mode.is_some()
+            && let Some(notice) = review::notice(self.core.mode)
+        {
+            self.core.bus.notice(notice).await;
         }
         while let Some(command) = self.inbox.next().await {
             self.handle(command).await;

@@ -69,8 +69,11 @@ pub enum Command {
         /// The entry whose files are meant.
         to: Option<EntryId>,
     },
-    /// Takes back what the last run changed in files.
-    Undo,
+    /// Takes back what the last run changed in files, or the last restore.
+    Undo {
+        /// Overwrites also what somebody else has changed since.
+        force: bool,
+    },
     /// Names an entry; `None` takes the name away.
     Label {
         /// Which entry.

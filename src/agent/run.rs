@@ -8,6 +8,7 @@ use super::inbox::Inbox;
 use super::protocol::{Activity, Delivery, Queued, Update};
 use crate::event::{CompactionTrigger, ErrorKind, Event, UserSource};
 use crate::message::{AssistantMessage, Block, Message, StopReason, Usage, UserMessage, text_of};
+use crate::session::EntryId;
 
 /// Without a person at the screen, a run ends after so many turns.
 const HEADLESS_TURNS: u32 = 200;
@@ -28,16 +29,18 @@ impl Agent {
         self.core.tight = false;
         self.core.bus.send(Update::Activity(Activity::Running)).await;
         let mut progress = Progress::default();
-        self.core.take_in(message, UserSource::Prompt).await;
+        let entry = self.core.take_in(message, UserSource::Prompt).await;
+        self.core.begin_checkpoint(entry).await;
         let outcome = self.turns(&mut progress).await;
         let aborted = self.core.cancel.is_cancelled();
         if let Err(error) = outcome {
             self.core.bus.emit(Event::Error { msg: error.message, kind: error.kind }).await;
         }
-        self.core.sync();
         let session_id = self.core.session.header().id.clone();
         let Progress { turns, usage: usage_total, text, .. } = progress;
         self.core.bus.emit(Event::Result { text, turns, aborted, session_id, usage_total }).await;
+        self.core.end_checkpoint().await;
+        self.core.sync();
         // What was typed after the last look, or behind a failure, goes back to the prompt.
         self.inbox.give_back().await;
         self.core.tell_settings().await;
@@ -59,7 +62,8 @@ impl Agent {
                     Delivery::Steer => UserSource::Steer,
                     Delivery::FollowUp => UserSource::FollowUp,
                 };
-                self.core.take_in(message, source).await;
+                let entry = self.core.take_in(message, source).await;
+                self.core.begin_checkpoint(entry).await;
             }
             self.apply_deferred().await;
             self.core.check_limits(progress)?;
@@ -72,7 +76,7 @@ impl Agent {
         core.take_in_jobs().await;
         core.come_back().await;
         if core.needs_compaction() {
-            inbox.attend(core.compact(CompactionTrigger::Threshold, None)).await?;
+            inbox.attend(core.make_room()).await?;
         }
         let turn = progress.turns;
         progress.turns += 1;
@@ -116,8 +120,9 @@ impl Agent {
         let failed = matches!(stop_reason, StopReason::Error) || ran.is_err() && entry.is_none();
         let usage = usage.filter(|_| !failed);
         core.bus.emit(Event::TurnEnd { turn, usage, stop_reason, entry }).await;
-        core.end_of_answer(stop_reason, entry.is_some()).await?;
-        ran
+        let more = ran?;
+        core.end_of_answer(stop_reason, more, entry.is_some()).await?;
+        Ok(more)
     }
 }
 
@@ -142,31 +147,35 @@ async fn recover(core: &mut Core, inbox: &mut Inbox, error: crate::provider::Pro
 }
 
 impl Core {
-    /// Stores a message of the person's and tells of it.
-    pub(super) async fn take_in(&mut self, message: UserMessage, source: UserSource) {
+    /// Stores a message of the person's and tells of it; its entry.
+    pub(super) async fn take_in(&mut self, message: UserMessage, source: UserSource) -> EntryId {
         let text = text_of(&message.content);
         let images = message.content.iter().filter(|block| matches!(block, Block::Image { .. })).count();
         let entry = self.append_message(Message::User(message)).await;
         self.bus.emit(Event::User { text, source, images, entry: Some(entry.id.0) }).await;
+        entry.id
     }
 
     /// What the reason for the end of an answer asks for.
-    async fn end_of_answer(&mut self, reason: StopReason, answered: bool) -> Result<(), RunError> {
+    async fn end_of_answer(&mut self, reason: StopReason, more: bool, answered: bool) -> Result<(), RunError> {
         let model = self.model()?;
         match reason {
             StopReason::Refusal => {
                 let text = format!("{} refused to answer; put it in other words, or choose another model", model.name);
                 Err(RunError::new(ErrorKind::InvalidRequest, text))
             }
-            StopReason::Length => {
-                self.bus.notice("the answer was cut off by the model's output limit").await;
-                Ok(())
+            // Where calls were cut off the model is told, and makes them again.
+            StopReason::Length if !more => {
+                let text = "the answer was cut off by the model's output limit; say \"go on\" to continue";
+                Err(RunError::new(ErrorKind::Limit, text))
             }
             StopReason::Stop if !answered => {
                 self.bus.notice(format!("{} gave an empty answer", model.name)).await;
                 Ok(())
             }
-            StopReason::Stop | StopReason::ToolUse | StopReason::Error | StopReason::Aborted => Ok(()),
+            StopReason::Length | StopReason::Stop | StopReason::ToolUse | StopReason::Error | StopReason::Aborted => {
+                Ok(())
+            }
         }
     }
 

@@ -7,6 +7,7 @@ mod doctor;
 mod models;
 mod sessions;
 mod start;
+mod tui;
 
 use std::ffi::OsString;
 use std::io::{self, IsTerminal, Write};
@@ -90,14 +91,15 @@ fn runtime() -> io::Result<tokio::runtime::Runtime> {
 
 fn run(home: Home, env: Env, args: RunArgs) -> Result<u8, Exit> {
     let headless = args.print || args.json;
-    if !headless && !(io::stdout().is_terminal() && attach::has_terminal()) {
+    let screen = io::stdout().is_terminal() && attach::has_terminal();
+    if !headless && !screen {
         return Err(Exit::usage("there is no terminal; give a prompt with -p (or --json) to run without one"));
     }
     let cwd = start::directory(args.directory.as_deref())?;
     let setup = Setup { home, cwd, overrides: overrides(&args), env, models: None, headless };
     let runtime = runtime()?;
     let _entered = runtime.enter();
-    if headless { run_headless(&runtime, setup, &args) } else { run_tui(&runtime, setup, &args) }
+    if headless { run_headless(&runtime, setup, &args) } else { tui::run(&runtime, setup, &args) }
 }
 
 fn overrides(args: &RunArgs) -> Overrides {
@@ -158,10 +160,6 @@ fn report(exit: Exit, output: Output) -> Exit {
         }
     }
     exit
-}
-
-fn run_tui(_runtime: &tokio::runtime::Runtime, _setup: Setup, _args: &RunArgs) -> Result<u8, Exit> {
-    Err(Exit::usage("the full-screen interface is not in this build"))
 }
 
 /// Prints a line of JSON.

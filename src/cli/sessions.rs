@@ -1,6 +1,7 @@
 //! `violin sessions`: list, show, delete.
 
 use std::io::{self, Write};
+use std::path::Path;
 
 use serde_json::json;
 
@@ -115,7 +116,7 @@ fn effects(home: &Home, id: &str, json: bool) -> Result<u8, Exit> {
     let mut out = io::stdout().lock();
     for (index, (entry, effect)) in receipts.iter().enumerate() {
         let later = receipts[index + 1..].iter().any(|(_, other)| other.resolved_path == effect.resolved_path);
-        let disk = match files::state_at(std::path::Path::new(&effect.resolved_path)) {
+        let disk = match files::state_at(Path::new(&effect.resolved_path)) {
             _ if later => "changed again later",
             Ok(now) if now == effect.after => "as left",
             Ok(now) if !now.exists => "gone since",
@@ -145,22 +146,30 @@ fn effects(home: &Home, id: &str, json: bool) -> Result<u8, Exit> {
 
 fn delete(home: &Home, id: &str, yes: bool, json: bool) -> Result<u8, Exit> {
     let path = list::find(home, id).map_err(Exit::failed)?;
-    // Opening takes the lock: a session that somebody writes is not deleted under them.
-    let session = Session::open(&path).map_err(Exit::failed)?;
-    let id = session.header().id.clone();
-    if !yes && !confirmed(&format!("Delete the session {id} ({})?", shown(&path))) {
+    if !yes && !confirmed(&format!("Delete the session {}?", shown(&path))) {
         return Err(Exit::usage("nothing was deleted; --yes deletes without a question"));
     }
-    std::fs::remove_file(&path)?;
-    match std::fs::remove_dir_all(home.outputs_of(&id)) {
-        Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error.into()),
-        _ => {}
-    }
-    drop(session);
+    let id = remove(home, &path)?;
     if json {
         print_json(&json!({"deleted": id}))?;
     } else {
         writeln!(io::stdout(), "deleted {id}")?;
     }
     Ok(0)
+}
+
+/// Deletes a session with its whole outputs; its id. One that somebody writes is not deleted under them.
+pub fn remove(home: &Home, path: &Path) -> Result<String, Exit> {
+    // Opening takes the lock.
+    let session = Session::open(path).map_err(Exit::failed)?;
+    let id = session.header().id.clone();
+    std::fs::remove_file(path)?;
+    // An id comes from the file and could be any text; only a name leads into the folder of outputs.
+    if id.chars().all(|c| c.is_ascii_alphanumeric() || c == '-') && !id.is_empty() {
+        match std::fs::remove_dir_all(home.outputs_of(&id)) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error.into()),
+            _ => {}
+        }
+    }
+    Ok(id)
 }

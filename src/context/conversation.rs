@@ -8,8 +8,19 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use crate::event::ChangeReason;
-use crate::message::{Message, UserMessage};
+use crate::message::{Block, Message, ToolMessage, UserMessage};
 use crate::session::{Body, Entry, EntryId, Record, Tree};
+use crate::text;
+
+/// Under this name a session keeps that older tool results are sent shortened (product.md, "Context": the first layer of
+/// compaction). Its data names the first entry, `before`, that is still sent whole.
+pub const SHORTENED: &str = "violin.shortened";
+
+/// A tool result of at most so many bytes is never shortened.
+const SHORT: usize = 2_000;
+
+/// So much of its begin, and of its end, is kept.
+const KEPT: usize = 600;
 
 /// What stands before a summary, for the model.
 const SUMMARY_HEAD: &str = "The conversation so far was summarised to save room. This is history, not a request:";
@@ -19,6 +30,7 @@ const SUMMARY_HEAD: &str = "The conversation so far was summarised to save room.
 #[derive(Debug, Default)]
 pub struct Conversation {
     made: HashMap<EntryId, Arc<Message>>,
+    shortened: HashMap<EntryId, Arc<Message>>,
 }
 
 impl Conversation {
@@ -27,6 +39,7 @@ impl Conversation {
         let path = tree.path(tree.leaf());
         let entries: Vec<&Arc<Entry>> = path.iter().map(|index| &tree.nodes()[*index].entry).collect();
         let compaction = entries.iter().rposition(|entry| matches!(entry.record(), Some(Record::Compaction { .. })));
+        let whole_from = whole_from(&entries);
         let mut out = Vec::with_capacity(entries.len());
         let rest =
             match compaction {
@@ -38,21 +51,25 @@ impl Conversation {
                             format!("{SUMMARY_HEAD}\n\n<summary>\n{}\n</summary>", summary.trim())
                         }));
                         let kept = first_kept_id.and_then(|id| entries[..at].iter().position(|entry| entry.id == id));
-                        for entry in &entries[kept.unwrap_or(at)..at] {
-                            out.extend(self.message(entry));
+                        for (index, entry) in entries.iter().enumerate().take(at).skip(kept.unwrap_or(at)) {
+                            out.extend(self.message(entry, index >= whole_from));
                         }
                     }
                     &entries[at + 1..]
                 }
             };
-        for entry in rest {
-            out.extend(self.message(entry));
+        let skipped = entries.len() - rest.len();
+        for (index, entry) in rest.iter().enumerate() {
+            out.extend(self.message(entry, index + skipped >= whole_from));
         }
         out
     }
 
-    fn message(&mut self, entry: &Entry) -> Option<Arc<Message>> {
+    fn message(&mut self, entry: &Entry, whole: bool) -> Option<Arc<Message>> {
         match &entry.body {
+            Body::Message(message) if !whole && is_long(message) => {
+                Some(self.shortened.entry(entry.id).or_insert_with(|| shortened(message, entry.id)).clone())
+            }
             Body::Message(message) => Some(message.clone()),
             Body::Record(Record::BranchSummary { summary, .. }) => {
                 let text = || {
@@ -80,6 +97,48 @@ impl Conversation {
     fn user(&mut self, id: EntryId, text: impl FnOnce() -> String) -> Arc<Message> {
         self.made.entry(id).or_insert_with(|| Arc::new(Message::User(UserMessage::text(text())))).clone()
     }
+}
+
+/// The index of the first entry on a path whose tool result is sent whole.
+fn whole_from(entries: &[&Arc<Entry>]) -> usize {
+    let before = entries.iter().rev().find_map(|entry| match entry.record() {
+        Some(Record::Custom { plugin, data }) if plugin == SHORTENED => data["before"].as_u64().map(EntryId),
+        _ => None,
+    });
+    before.and_then(|id| entries.iter().position(|entry| entry.id == id)).unwrap_or(0)
+}
+
+/// Whether a message is a tool result that is worth being shortened.
+pub fn is_long(message: &Message) -> bool {
+    let long = |block: &Block| match block {
+        Block::Text { text } => text.len() > SHORT,
+        Block::Image { .. } => true,
+        _ => false,
+    };
+    matches!(message, Message::Tool(result) if result.content.iter().any(long))
+}
+
+/// A tool result with the middle of its long texts cut out, and a pointer to where all of it is.
+pub fn shortened(message: &Message, id: EntryId) -> Arc<Message> {
+    let Message::Tool(result) = message else { return Arc::new(message.clone()) };
+    let shorten = |block: &Block| match block {
+        Block::Text { text } if text.len() > SHORT => {
+            let (head, tail) = (text::head(text, KEPT), text::tail(text, KEPT));
+            let cut = text.len() - head.len() - tail.len();
+            Block::Text {
+                text: format!(
+                    "{head}\n[… {cut} bytes cut to save room; do it again to see them (entry {}) …]\n{tail}",
+                    id.0
+                ),
+            }
+        }
+        Block::Image { mime_type, .. } => {
+            Block::Text { text: format!("[an image ({mime_type}) was here; read it again to see it]") }
+        }
+        block => block.clone(),
+    };
+    let content = result.content.iter().map(shorten).collect();
+    Arc::new(Message::Tool(ToolMessage { content, view: None, effects: Vec::new(), ..result.clone() }))
 }
 
 /// The model and the thinking level in force at the leaf, as its path tells: the last change, or the last answer.
@@ -139,6 +198,25 @@ mod tests {
         assert!(texts[0].contains("<summary>\nS\n</summary>"));
         assert_eq!(texts[1], "I ran `ls`:\n\n```\nx\n[exit code 2]\n```");
         assert_eq!(texts[2..], ["three", "four"]);
+        let again = conversation.messages(&tree);
+        assert!(messages.iter().zip(&again).all(|(one, two)| Arc::ptr_eq(one, two)));
+    }
+
+    #[test]
+    fn older_results_are_shortened_and_newer_ones_whole() {
+        let result = |id: u64, parent: u64| {
+            format!(
+                r#"{{"id":{id},"parent_id":{parent},"role":"tool","tool_call_id":"c","content":"{}"}}"#,
+                "日".repeat(2_000)
+            )
+        };
+        let user = r#"{"id":1,"parent_id":null,"role":"user","content":"one"}"#;
+        let record = r#"{"id":4,"parent_id":3,"type":"custom","plugin":"violin.shortened","data":{"before":3}}"#;
+        let tree = tree(&[user, &result(2, 1), &result(3, 2), record]);
+        let mut conversation = Conversation::default();
+        let messages = conversation.messages(&tree);
+        let lengths: Vec<_> = messages.iter().map(|message| text_of(message.content()).len()).collect();
+        assert!(lengths[1] < 1_400 && lengths[2] == 6_000, "{lengths:?}");
         let again = conversation.messages(&tree);
         assert!(messages.iter().zip(&again).all(|(one, two)| Arc::ptr_eq(one, two)));
     }

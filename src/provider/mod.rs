@@ -32,6 +32,7 @@ use crate::model::{Model, Secret};
 
 pub use error::ProviderError;
 pub use link::{Link, Timeouts};
+pub use prefix::Prefix;
 
 use history::Turn;
 use listing::Listing;

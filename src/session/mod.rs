@@ -1,5 +1,6 @@
 //! Sessions: conversations as trees, in append-only JSON Lines under `~/.violin/sessions`.
 
+pub mod checkpoint;
 mod entry;
 pub mod list;
 mod lock;

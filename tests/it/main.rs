@@ -1,8 +1,10 @@
 //! Integration tests: one binary, so that it is linked once.
 
 mod conformance;
+mod layout;
 mod link;
 mod main_job;
 mod providers;
+mod screen;
 mod streams;
 mod support;

@@ -212,7 +212,7 @@ fn a_chain_moves_on_after_a_failure_and_says_so() {
         let lines = home.session();
         let record = lines.iter().find(|line| line["type"] == "model_change").expect("stored");
         assert_eq!((&record["model"], &record["reason"]), (&json!("two/m"), &json!("fallback")));
-        let answer = lines.last().expect("an answer");
+        let answer = lines.iter().rfind(|line| line["role"] == "assistant").expect("an answer");
         assert_eq!((&answer["provider"], &answer["via"]), (&json!("two"), &json!("best/coder")));
         // The chain stays chosen, and the next start begins with its first.
         home.events(&["-c", "again"]);
@@ -306,7 +306,9 @@ fn a_refusal_is_told_on_all_four() {
             status == 1 && of_type(&events, "error")[0]["msg"].as_str().expect("text").contains("refused"),
             "{events:#?}"
         );
-        assert_eq!(home.session().last().expect("an answer")["stop_reason"], "refusal");
+        let lines = home.session();
+        let answer = lines.iter().rfind(|line| line["role"] == "assistant").expect("an answer");
+        assert_eq!(answer["stop_reason"], "refusal");
         assert_eq!(home.events(&["-c", "then this"]).1, 0);
         assert_valid(api, &server.asked()[1].body);
     }

@@ -1,0 +1,171 @@
+//! The full-screen interface, supplied with what it asks of the rest of the program.
+
+use std::io::{self, Write};
+use std::path::Path;
+use std::sync::Arc;
+
+use serde_json::Value;
+
+use super::args::RunArgs;
+use super::start::{self, Started};
+use super::{Exit, attach};
+use crate::agent::{self, Setup};
+use crate::config::models::usable;
+use crate::config::settings;
+use crate::context::{skills, templates};
+use crate::home::Home;
+use crate::message::text_of;
+use crate::session::{Body, Record, Session, list};
+use crate::tui::sources::{Extra, ExtraKind, ModelChoice, SessionRow, SessionScope, Sources};
+use crate::tui::{Notify, Options, Start, run as run_screen};
+
+/// Runs the interface until it is left.
+pub fn run(runtime: &tokio::runtime::Runtime, setup: Setup, args: &RunArgs) -> Result<u8, Exit> {
+    let piped = attach::standard_input()?;
+    let prompt = attach::prompt(&setup.cwd, piped, &args.prompt.join(" "), &args.images)?;
+    let (initial_prompt, told) = match prompt {
+        Some((message, told)) => (Some(text_of(&message.content)), told),
+        None => (None, Vec::new()),
+    };
+    let Started { setup, loaded, session, model, mut notices, found } = runtime.block_on(start::start(setup, args))?;
+    notices.extend(told);
+    if let Some(found) = &found {
+        notices.push(format!("found {}", found.lines.join("; ")));
+    }
+    let options = Options {
+        home: setup.home.clone(),
+        cwd: setup.cwd.clone(),
+        initial_prompt,
+        start: if args.resume { Start::ResumePicker } else { Start::Prompt },
+        theme: Some(loaded.settings.theme.clone()),
+        mouse: loaded.settings.mouse,
+        notify: match loaded.settings.notify {
+            settings::Notify::Bell => Notify::Bell,
+            settings::Notify::Desktop => Notify::Desktop,
+            settings::Notify::Off => Notify::Off,
+        },
+        editor: loaded.settings.editor.clone(),
+        notices,
+        sources: sources(&setup),
+    };
+    let exit = runtime.block_on(async {
+        let agent::Handle { commands, updates, task } = agent::spawn(setup, loaded, session, model);
+        let exit = run_screen(options, commands, updates).await;
+        // The agent ends what goes on, and itself, now that nobody can command it.
+        let _ = task.await;
+        exit
+    });
+    let exit = exit.map_err(Exit::failed)?;
+    if exit.resumable {
+        let name = exit.session_name.unwrap_or_default();
+        let mut out = io::stdout();
+        // Where the terminal is gone there is nobody to tell.
+        let _ =
+            writeln!(out, "{}\nviolin -s {}", crate::text::ellipsis(&crate::text::visible(&name), 76), exit.session_id);
+    }
+    Ok(match exit.signal {
+        None => 0,
+        Some(signal) => u8::try_from(128 + signal).unwrap_or(super::FAILED),
+    })
+}
+
+/// What the interface may ask, as closures. Each reads the files anew, so that a change in them shows at once.
+fn sources(setup: &Setup) -> Sources {
+    let (home, cwd) = (setup.home.clone(), setup.cwd.clone());
+    let at = move || (home.clone(), cwd.clone());
+    let asked = setup.clone();
+    let models = Arc::new(move || {
+        let loaded = asked.load();
+        let env = asked.env.clone();
+        loaded.models.models.iter().map(|model| choice(model, &*env)).collect()
+    });
+    let place = at.clone();
+    let sessions = Arc::new(move |scope| {
+        let (home, cwd) = place();
+        let rows = list::list(&home, (scope == SessionScope::Here).then_some(cwd.as_path()));
+        rows.into_iter().map(session_row).collect()
+    });
+    let place = at.clone();
+    let extras = Arc::new(move || {
+        let (home, cwd) = place();
+        extras(&home, &cwd)
+    });
+    let place = at.clone();
+    let expand = Arc::new(move |kind, name: &str, argument: &str| {
+        let (home, cwd) = place();
+        expand(&home, &cwd, kind, name, argument)
+    });
+    let place = at.clone();
+    let save_setting = Arc::new(move |key: &str, value: &Value| {
+        let path = place().0.agent("settings.json");
+        let keys: Vec<&str> = key.split('.').collect();
+        settings::save(&path, &keys, value).map_err(|mistake| mistake.to_string())
+    });
+    let rename_session = Arc::new(|path: &Path, name: &str| {
+        let mut session = Session::open(path).map_err(|error| error.to_string())?;
+        session.append(Body::Record(Record::Name { name: name.trim().to_owned() }));
+        session.problem().map_or(Ok(()), |problem| Err(problem.to_owned()))
+    });
+    let delete_session =
+        Arc::new(move |path: &Path| super::sessions::remove(&at().0, path).map(drop).map_err(|exit| exit.message));
+    let export = Arc::new(|_: &Path, _: Option<&str>| Err("this version cannot export sessions".to_owned()));
+    Sources { models, sessions, extras, expand, save_setting, rename_session, delete_session, export }
+}
+
+fn choice(model: &crate::model::Model, env: &dyn Fn(&str) -> Option<String>) -> ModelChoice {
+    let usable = usable(model, env);
+    ModelChoice {
+        provider: model.provider.clone(),
+        id: model.id.clone(),
+        name: model.name.clone(),
+        context_window: model.context_window,
+        cost: model.cost,
+        images: model.images,
+        reasoning: model.reasoning,
+        usable: usable.is_ok(),
+        reason: usable.err(),
+    }
+}
+
+fn session_row(row: list::SessionRow) -> SessionRow {
+    SessionRow {
+        id: row.id,
+        path: row.path,
+        cwd: row.cwd,
+        name: row.name,
+        first_message: row.first_message,
+        messages: row.messages,
+        updated_at: row.updated_at,
+        cost_usd: row.cost_usd,
+    }
+}
+
+fn extras(home: &Home, cwd: &Path) -> Vec<Extra> {
+    let skill =
+        |skill: skills::Skill| Extra { kind: ExtraKind::Skill, name: skill.name, description: skill.description };
+    let template = |template: templates::Template| Extra {
+        kind: ExtraKind::Template,
+        name: template.name,
+        description: template.description,
+    };
+    let skills = skills::discover(home, cwd).0.into_iter().map(skill);
+    skills.chain(templates::discover(home, cwd).into_iter().map(template)).collect()
+}
+
+fn expand(home: &Home, cwd: &Path, kind: ExtraKind, name: &str, argument: &str) -> Result<String, String> {
+    let gone = || format!("there is no `{name}` any more");
+    let read = |text: io::Result<String>| text.map_err(|error| format!("`{name}` cannot be read: {error}"));
+    match kind {
+        ExtraKind::Skill => {
+            let skills = skills::discover(home, cwd).0;
+            let skill = skills.iter().find(|skill| skill.name == name).ok_or_else(gone)?;
+            read(skills::invoke(skill, argument))
+        }
+        ExtraKind::Template => {
+            let templates = templates::discover(home, cwd);
+            let template = templates.iter().find(|template| template.name == name).ok_or_else(gone)?;
+            read(templates::invoke(template, argument))
+        }
+        ExtraKind::Plugin => Err("this version has no plugins".to_owned()),
+    }
+}

@@ -1,0 +1,112 @@
+//! The transcript's visible rows, with colours of code, selection and search over them.
+
+use ratatui::buffer::Buffer;
+use ratatui::layout::Rect;
+use ratatui::style::Style;
+use unicode_segmentation::UnicodeSegmentation;
+
+use super::super::app::AppState;
+use super::super::transcript::block::Block;
+use super::super::transcript::{Anchor, Place, Row};
+use crate::text;
+use crate::theme::{Theme, Token};
+
+pub(super) fn transcript(app: &AppState, buffer: &mut Buffer) {
+    let area = app.regions.transcript;
+    if !app.regions.side_by_side && app.pane.is_some() {
+        return;
+    }
+    for (index, place) in app.transcript.view.iter().enumerate().take(usize::from(area.height)) {
+        let y = area.y + index as u16;
+        let Some(block) = app.transcript.blocks.get(place.block) else { continue };
+        if let Some(row) = block.row(place.row) {
+            row.draw(buffer, area.x, y, area.width);
+            colours(&app.theme, block, row, buffer, area, y);
+        }
+        over(app, *place, buffer, area, y);
+    }
+    if app.transcript.blocks.is_empty() {
+        welcome(app, buffer, area);
+    }
+    if app.transcript.anchor != Anchor::End && area.height > 2 && area.width > 12 {
+        let (mark, token) = if app.transcript.news { (" ↓ new ", Token::Accent) } else { (" ↓ more ", Token::Dim) };
+        let x = area.right().saturating_sub(text::width(mark) as u16 + 1);
+        buffer.set_stringn(x, area.bottom() - 1, mark, usize::from(area.width), app.theme.style(token));
+    }
+}
+
+/// Lays the colours that have come over a row of code.
+fn colours(theme: &Theme, block: &Block, row: &Row, buffer: &mut Buffer, area: Rect, y: u16) {
+    let Some(at) = row.code else { return };
+    let Some(line) = block.colours.get(at.piece as usize).and_then(|colours| colours.lines.get(at.line as usize))
+    else {
+        return;
+    };
+    let Some(span) = row.spans.last().filter(|_| row.spans.len() > 1) else { return };
+    let mut x = area.x + row.gutter;
+    let mut byte = at.byte;
+    let mut classes = line.iter();
+    let mut current = classes.next();
+    for grapheme in span.text.graphemes(true) {
+        while current.is_some_and(|(end, _)| *end <= byte) {
+            current = classes.next();
+        }
+        let cells = text::width(grapheme) as u16;
+        if let Some((_, Some(class))) = current {
+            for x in x..(x + cells).min(area.right()) {
+                if let Some(cell) = buffer.cell_mut((x, y)) {
+                    cell.set_style(theme.class(*class));
+                }
+            }
+        }
+        byte += grapheme.len() as u32;
+        x += cells;
+        if x >= area.right() {
+            break;
+        }
+    }
+}
+
+fn over(app: &AppState, place: Place, buffer: &mut Buffer, area: Rect, y: u16) {
+    let mut paint = |from: u16, to: u16, style: Style| {
+        let (from, to) = (area.x.saturating_add(from), area.x.saturating_add(to).min(area.right()));
+        for x in from..to {
+            if let Some(cell) = buffer.cell_mut((x, y)) {
+                cell.set_style(style);
+            }
+        }
+    };
+    if let Some(search) = &app.search {
+        let begun = search.hits.partition_point(|hit| hit.place < place);
+        for (index, hit) in search.hits.iter().enumerate().skip(begun).take_while(|(_, hit)| hit.place == place) {
+            let token = if index == search.at { Token::MatchCurrent } else { Token::Match };
+            paint(hit.from, hit.to, app.theme.style(token));
+        }
+    }
+    if let Some((from, to)) = app.selection.and_then(|selection| selection.columns(place)) {
+        let row = app.transcript.blocks.get(place.block).and_then(|block| block.row(place.row));
+        let Some(row) = row else { return };
+        let to = to.min(row.width() as u16);
+        paint(from.max(row.gutter), to, app.theme.style(Token::Selection));
+    }
+}
+
+/// What stands there before anything was said.
+fn welcome(app: &AppState, buffer: &mut Buffer, area: Rect) {
+    let dim = app.theme.style(Token::Dim);
+    let key = |name: &str| app.bindings.short(name).unwrap_or_default();
+    let lines = [
+        format!("{:>9}  send; Alt+Enter for a new line", "Enter"),
+        format!("{:>9}  files of the project", "@"),
+        format!("{:>9}  commands, templates, skills", "/"),
+        format!("{:>9}  run a command yourself", "!"),
+        format!("{:>9}  next mode: plan, ask, auto", key("mode.cycle")),
+        format!("{:>9}  all keys", key("app.help")),
+    ];
+    if area.height < 9 || area.width < 44 {
+        return;
+    }
+    for (index, line) in lines.iter().enumerate() {
+        buffer.set_stringn(area.x + 1, area.y + 1 + index as u16, line, usize::from(area.width - 2), dim);
+    }
+}

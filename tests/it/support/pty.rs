@@ -1,0 +1,144 @@
+//! The real binary in a real pty, its screen parsed by a real terminal parser.
+
+use std::io::{Read, Write};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::thread;
+
+use portable_pty::{Child, CommandBuilder, ExitStatus, MasterPty, PtySize, native_pty_system};
+
+use super::home::TestHome;
+use super::server::PATIENCE;
+
+/// What the program has sent.
+struct Sent {
+    parser: vt100::Parser,
+    /// Every byte, as it came.
+    raw: Vec<u8>,
+    closed: bool,
+}
+
+/// A terminal with the program in it.
+pub struct Pty {
+    master: Box<dyn MasterPty + Send>,
+    writer: Box<dyn Write + Send>,
+    child: Box<dyn Child + Send + Sync>,
+    sent: Arc<(Mutex<Sent>, Condvar)>,
+}
+
+impl Pty {
+    /// Starts the binary in a terminal of 100 × 30.
+    pub fn start(home: &TestHome, arguments: &[&str]) -> Self {
+        Self::sized(home, arguments, 100, 30)
+    }
+
+    /// Starts the binary in a terminal of that size.
+    pub fn sized(home: &TestHome, arguments: &[&str], columns: u16, rows: u16) -> Self {
+        let size = PtySize { rows, cols: columns, pixel_width: 0, pixel_height: 0 };
+        let pair = native_pty_system().openpty(size).expect("a pty");
+        let mut command = CommandBuilder::new(env!("CARGO_BIN_EXE_violin"));
+        command.args(arguments);
+        command.cwd(home.project());
+        command.env_clear();
+        for (name, value) in home.environment() {
+            command.env(name, value);
+        }
+        let child = pair.slave.spawn_command(command).expect("started");
+        drop(pair.slave);
+        let mut reader = pair.master.try_clone_reader().expect("a reader");
+        let parser = vt100::Parser::new(rows, columns, 1000);
+        let sent = Arc::new((Mutex::new(Sent { parser, raw: Vec::new(), closed: false }), Condvar::new()));
+        let shared = sent.clone();
+        thread::spawn(move || {
+            let mut buffer = [0; 16 * 1024];
+            loop {
+                let read = reader.read(&mut buffer).unwrap_or(0);
+                let mut sent = lock(&shared.0);
+                sent.closed = read == 0;
+                sent.parser.process(&buffer[..read]);
+                sent.raw.extend_from_slice(&buffer[..read]);
+                shared.1.notify_all();
+                if read == 0 {
+                    return;
+                }
+            }
+        });
+        let writer = pair.master.take_writer().expect("a writer");
+        Pty { master: pair.master, writer, child, sent }
+    }
+
+    /// Types bytes.
+    pub fn send(&mut self, bytes: &str) {
+        self.writer.write_all(bytes.as_bytes()).and_then(|()| self.writer.flush()).expect("typed");
+    }
+
+    /// Types a line, waits until it shows, and sends it.
+    pub fn enter(&mut self, line: &str) {
+        self.send(line);
+        let line = line.to_owned();
+        self.wait(&format!("`{line}` shows"), move |screen| screen.contains(&line));
+        self.send("\r");
+    }
+
+    /// The screen as text.
+    pub fn screen(&self) -> String {
+        lock(&self.sent.0).parser.screen().contents()
+    }
+
+    /// Every byte that the program sent.
+    pub fn raw(&self) -> Vec<u8> {
+        lock(&self.sent.0).raw.clone()
+    }
+
+    /// Where the cursor is: column and row.
+    pub fn cursor(&self) -> (u16, u16) {
+        let sent = lock(&self.sent.0);
+        let (row, column) = sent.parser.screen().cursor_position();
+        (column, row)
+    }
+
+    /// Waits until the screen is as wanted.
+    pub fn wait(&self, what: &str, wanted: impl Fn(&str) -> bool) {
+        let sent = lock(&self.sent.0);
+        let done = |sent: &mut Sent| !wanted(&sent.parser.screen().contents()) && !sent.closed;
+        let (sent, late) = self.sent.1.wait_timeout_while(sent, PATIENCE, done).expect("no panic");
+        let screen = sent.parser.screen().contents();
+        assert!(!late.timed_out() && wanted(&screen), "waited in vain until {what}; the screen was:\n{screen}");
+    }
+
+    /// Waits until a text shows.
+    pub fn wait_for(&self, text: &str) {
+        self.wait(&format!("`{text}` shows"), |screen| screen.contains(text));
+    }
+
+    /// Changes the terminal's size.
+    pub fn resize(&self, columns: u16, rows: u16) {
+        lock(&self.sent.0).parser.screen_mut().set_size(rows, columns);
+        let size = PtySize { rows, cols: columns, pixel_width: 0, pixel_height: 0 };
+        self.master.resize(size).expect("resized");
+    }
+
+    /// The process.
+    pub fn pid(&self) -> u32 {
+        self.child.process_id().expect("it runs")
+    }
+
+    /// Waits until the program has ended: its exit status, and all that it sent.
+    pub fn end(mut self) -> (ExitStatus, Vec<u8>) {
+        let status = self.child.wait().expect("it ends");
+        let sent = lock(&self.sent.0);
+        let open = |sent: &mut Sent| !sent.closed;
+        let (sent, _) = self.sent.1.wait_timeout_while(sent, PATIENCE, open).expect("no panic");
+        (status, sent.raw.clone())
+    }
+}
+
+/// A test that fails while it holds the lock must not hide its own words behind another panic.
+fn lock(sent: &Mutex<Sent>) -> MutexGuard<'_, Sent> {
+    sent.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Drop for Pty {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+    }
+}
