@@ -10,7 +10,7 @@
 //! | 1 | [`config`], [`session`], [`provider`], [`theme`], [`watch`] | files under `~/.violin`; conversations as trees on disk, and the working tree's checkpoints; wire protocols over HTTP; themes; file watching. They do not know each other |
 //! | 2 | [`tool`], [`context`] | the six tools; rules, skills, templates, the system prompt, the conversation built from the tree |
 //! | 3 | [`agent`] | the loop: runs, turns, calls, review, compaction |
-//! | 4 | [`tui`], [`headless`] | the front ends: they know the agent by its commands and updates alone |
+//! | 4 | [`tui`], [`headless`], [`export`] | the front ends: they know the agent by its commands and updates alone; sessions written out for people |
 //! | 5 | [`cli`] | arguments, the choice of a front end, exit statuses |
 //!
 //! # The path of data
@@ -35,6 +35,7 @@ pub mod cli;
 pub mod config;
 pub mod context;
 pub mod event;
+pub mod export;
 pub mod headless;
 pub mod home;
 pub mod message;

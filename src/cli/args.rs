@@ -35,6 +35,8 @@ pub enum Subcommand {
     Models(ModelsArgs),
     /// Check what works here, and what to do about the rest
     Doctor(DoctorArgs),
+    /// Delete what is old: sessions, whole outputs, checkpoints
+    Gc(GcArgs),
     /// Print completions for a shell, or the man page
     Completions(CompletionsArgs),
 }
@@ -126,6 +128,13 @@ pub enum SessionsAction {
         #[arg(long)]
         effects: bool,
     },
+    /// Write a session into one HTML page or a Markdown file
+    Export {
+        /// Its file, its id, or a unique part of that
+        id: String,
+        /// Where to; without it, violin-ID.html in this directory
+        file: Option<String>,
+    },
     /// Delete a session
     Delete {
         /// Its file, its id, or a unique part of that
@@ -156,6 +165,19 @@ pub enum ModelsAction {
 #[derive(Debug, Args)]
 pub struct DoctorArgs {
     /// One JSON object a line
+    #[arg(long)]
+    pub json: bool,
+}
+
+#[derive(Debug, Args)]
+pub struct GcArgs {
+    /// How old, such as 90d, 12w or 48h
+    #[arg(long, value_name = "AGE", default_value = "90d")]
+    pub older_than: String,
+    /// Without asking
+    #[arg(long)]
+    pub yes: bool,
+    /// One JSON object
     #[arg(long)]
     pub json: bool,
 }

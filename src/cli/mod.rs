@@ -4,6 +4,7 @@ mod args;
 mod attach;
 mod demo;
 mod doctor;
+mod gc;
 mod models;
 mod sessions;
 mod start;
@@ -79,6 +80,7 @@ fn dispatch(cli: Cli) -> Result<u8, Exit> {
         Some(Subcommand::Sessions(sessions)) => sessions::run(&home, &sessions),
         Some(Subcommand::Models(models)) => models::run(&home, env, &models),
         Some(Subcommand::Doctor(doctor)) => doctor::run(&home, env, &doctor),
+        Some(Subcommand::Gc(args)) => gc::run(&home, &args),
         Some(Subcommand::Completions(completions)) => args::completions(&completions),
     }
 }

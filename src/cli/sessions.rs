@@ -7,6 +7,7 @@ use serde_json::json;
 
 use super::args::{SessionsAction, SessionsArgs};
 use super::{Exit, confirmed, print_json, shown};
+use crate::export;
 use crate::home::Home;
 use crate::message::{Block, Message, text_of};
 use crate::session::{Loaded, Record, Session, list};
@@ -20,6 +21,7 @@ pub fn run(home: &Home, args: &SessionsArgs) -> Result<u8, Exit> {
         Some(SessionsAction::List { all }) => rows(home, args.all || *all, args.json),
         Some(SessionsAction::Show { id, effects: false }) => show(home, id, args.json),
         Some(SessionsAction::Show { id, effects: true }) => effects(home, id, args.json),
+        Some(SessionsAction::Export { id, file }) => export(home, id, file.as_deref(), args.json),
         Some(SessionsAction::Delete { id, yes }) => delete(home, id, *yes, args.json),
     }
 }
@@ -140,6 +142,18 @@ fn effects(home: &Home, id: &str, json: bool) -> Result<u8, Exit> {
             effect.after.bytes,
             text::visible(&effect.resolved_path)
         )?;
+    }
+    Ok(0)
+}
+
+fn export(home: &Home, id: &str, file: Option<&str>, json: bool) -> Result<u8, Exit> {
+    let path = list::find(home, id).map_err(Exit::failed)?;
+    let loaded = Loaded::read(&path).map_err(Exit::failed)?;
+    let written = export::write(&loaded, &super::start::directory(None)?, file).map_err(Exit::failed)?;
+    if json {
+        print_json(&json!({"exported": written}))?;
+    } else {
+        writeln!(io::stdout(), "{}", shown(&written))?;
     }
     Ok(0)
 }

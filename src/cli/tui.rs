@@ -13,9 +13,10 @@ use crate::agent::{self, Setup};
 use crate::config::models::usable;
 use crate::config::settings;
 use crate::context::{skills, templates};
+use crate::export;
 use crate::home::Home;
 use crate::message::text_of;
-use crate::session::{Body, Record, Session, list};
+use crate::session::{Body, Loaded, Record, Session, list};
 use crate::tui::sources::{Extra, ExtraKind, ModelChoice, SessionRow, SessionScope, Sources};
 use crate::tui::{Notify, Options, Start, run as run_screen};
 
@@ -108,7 +109,11 @@ fn sources(setup: &Setup) -> Sources {
     });
     let delete_session =
         Arc::new(move |path: &Path| super::sessions::remove(&at().0, path).map(drop).map_err(|exit| exit.message));
-    let export = Arc::new(|_: &Path, _: Option<&str>| Err("this version cannot export sessions".to_owned()));
+    let folder = setup.cwd.clone();
+    let export = Arc::new(move |session: &Path, file: Option<&str>| {
+        let loaded = Loaded::read(session).map_err(|error| error.to_string())?;
+        export::write(&loaded, &folder, file).map(|path| super::shown(&path)).map_err(|error| error.to_string())
+    });
     Sources { models, sessions, extras, expand, save_setting, rename_session, delete_session, export }
 }
 

@@ -99,6 +99,11 @@ const STREAM_FRAME: Duration = Duration::from_millis(33);
 const TICK: Duration = Duration::from_millis(100);
 /// Between two looks at whether a job in the background was brought to the front.
 const BACKGROUND: Duration = Duration::from_millis(250);
+/// How long pieces of a stream wait for each other.
+const HOLD: Duration = Duration::from_millis(12);
+/// So many updates at once are a flood: for a while, what comes is taken as fast as it comes.
+const FLOOD: usize = 64;
+const FLOOD_LASTS: Duration = Duration::from_millis(100);
 /// Updates that are taken at once.
 const BATCH: usize = 4096;
 
@@ -176,9 +181,15 @@ pub async fn run(
                     _ => ui.outbox.clear(),
                 }
             }
-            count = updates.recv_many(&mut batch, BATCH), if !agent_gone => {
+            count = updates.recv_many(&mut batch, BATCH), if !agent_gone && !ui.holds() => {
                 agent_gone = count == 0;
                 ui.now();
+                // Where little comes, each piece is not worth waking up for: they wait for each other.
+                if count >= FLOOD {
+                    ui.flood = ui.app.now + FLOOD_LASTS;
+                }
+                let trickle = ui.flood <= ui.app.now && batch.iter().all(is_stream);
+                ui.hold = trickle.then(|| ui.app.now + HOLD);
                 for update in batch.drain(..) {
                     ui.take_update(update);
                 }
@@ -190,6 +201,14 @@ pub async fn run(
             () = sleep_until(deadline), if deadline.is_some() => ui.expired()?,
         }
     }
+}
+
+/// Whether it is only more of what already streams.
+fn is_stream(update: &Update) -> bool {
+    matches!(
+        update,
+        Update::Event(Event::Delta { .. } | Event::Thinking { .. } | Event::ToolOutput { .. }) | Update::ShellOutput(_)
+    )
 }
 
 async fn sleep_until(deadline: Option<Instant>) {
@@ -214,6 +233,10 @@ struct Ui {
     last_tick: Instant,
     escape: Option<Instant>,
     look_at: Instant,
+    /// Until when pieces of a stream wait for each other.
+    hold: Option<Instant>,
+    /// Until when a flood is taken to last.
+    flood: Instant,
     wanted: Vec<Wanted>,
     title: String,
 }
@@ -271,6 +294,8 @@ impl Ui {
             last_tick: now,
             escape: None,
             look_at: now,
+            hold: None,
+            flood: now,
             wanted: Vec::new(),
             title: String::new(),
         }
@@ -308,6 +333,10 @@ impl Ui {
         self.app.now = Instant::now();
     }
 
+    fn holds(&self) -> bool {
+        self.hold.is_some_and(|until| until > self.app.now)
+    }
+
     fn is_away(&self) -> bool {
         self.away != Away::No
     }
@@ -319,12 +348,7 @@ impl Ui {
     }
 
     fn take_update(&mut self, update: Update) {
-        let streams = matches!(
-            &update,
-            Update::Event(Event::Delta { .. } | Event::Thinking { .. } | Event::ToolOutput { .. })
-                | Update::ShellOutput(_)
-        );
-        self.urgent |= !streams;
+        self.urgent |= !is_stream(&update);
         self.take(Msg::Update(update));
     }
 
@@ -450,7 +474,8 @@ impl Ui {
         // A shell that brings a running job to the front tells nobody: it has to be looked at. While the process
         // is stopped it costs nothing.
         let look = (self.away == Away::Suspended).then_some(self.look_at);
-        [self.frame_at(), self.tick_at(), self.escape, look].into_iter().flatten().min()
+        let hold = self.hold.filter(|_| self.holds());
+        [self.frame_at(), self.tick_at(), self.escape, look, hold].into_iter().flatten().min()
     }
 
     fn draw_if_due(&mut self) -> io::Result<()> {
