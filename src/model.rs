@@ -222,19 +222,22 @@ pub struct Effort<'a> {
     pub name: Option<&'a str>,
 }
 
-impl Effort<'_> {
+impl<'a> Effort<'a> {
     /// Whether the model thinks at all.
     pub fn on(&self) -> bool {
         self.level != Thinking::Off
     }
 
     /// The name on the wire: the model's own, else the level's.
-    pub fn named(&self) -> &str {
+    pub fn named(&self) -> &'a str {
         self.name.unwrap_or_else(|| self.level.name())
     }
 
-    /// Tokens to think with, where no word is named for them.
-    pub fn budget(&self) -> Result<u64, &str> {
+    /// Tokens to think with.
+    ///
+    /// # Errors
+    /// The word, where one is named in place of a number.
+    pub fn budget(&self) -> Result<u64, &'a str> {
         match self.name {
             Some(name) => name.parse().map_err(|_| name),
             None => Ok(match self.level {
@@ -267,5 +270,28 @@ impl Secret {
 impl fmt::Debug for Secret {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("***")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_level_that_is_not_offered_becomes_the_next_one_up_else_down() {
+        let base = crate::provider::demo::model();
+        let with = |levels: &[(Thinking, Option<&str>)]| {
+            let thinking_levels = levels.iter().map(|(level, name)| (*level, name.map(str::to_owned))).collect();
+            Model { thinking_levels, ..base.clone() }
+        };
+        let plain = with(&[]);
+        assert_eq!(plain.effort(Thinking::Xhigh).map(|effort| effort.level), Some(Thinking::High));
+        assert_eq!(plain.effort(Thinking::Low).map(|effort| effort.budget()), Some(Ok(2048)));
+        let named = with(&[(Thinking::Off, None), (Thinking::Low, None), (Thinking::Xhigh, Some("max"))]);
+        assert_eq!(named.effort(Thinking::Off), None);
+        assert_eq!(named.effort(Thinking::Low).map(|effort| effort.level), Some(Thinking::Medium));
+        assert_eq!(named.effort(Thinking::Xhigh).map(|effort| effort.budget()), Some(Err("max")));
+        let number = with(&[(Thinking::High, Some("30000"))]);
+        assert_eq!(number.effort(Thinking::High).map(|effort| effort.budget()), Some(Ok(30_000)));
     }
 }

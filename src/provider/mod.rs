@@ -205,3 +205,25 @@ pub fn price(model: &Model, usage: &Usage) -> Option<f64> {
     let rest = usage.cache_write_tokens as f64 * cost.cache_write + usage.output_tokens as f64 * cost.output;
     Some((input + rest) * million)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::Cost;
+
+    #[test]
+    fn a_call_costs_what_the_table_says_cache_included() {
+        let cost = Some(Cost { input: 2.0, output: 10.0, cache_read: 0.5, cache_write: 4.0 });
+        let model = Model { cost, ..demo::model() };
+        let usage = Usage {
+            input_tokens: 100_000,
+            output_tokens: 10_000,
+            cache_read_tokens: 1_000_000,
+            cache_write_tokens: 50_000,
+            cost_usd: None,
+        };
+        let found = price(&model, &usage).expect("a price");
+        assert!((found - (0.2 + 0.1 + 0.5 + 0.2)).abs() < 1e-9, "{found}");
+        assert_eq!(price(&demo::model(), &usage), None);
+    }
+}
