@@ -44,26 +44,37 @@ const LEAST_ANSWER: u64 = 256;
 impl Core {
     /// Asks the model, and asks again where that may help. `call_prefix` begins the ids of calls that come without one.
     pub(super) async fn ask(&mut self, call_prefix: &str) -> Answer {
-        let request = match self.request().await {
-            Ok(request) => request,
-            Err(error) => return Answer::Failed(error, AssistantMessage::default()),
-        };
-        let model = request.model.clone();
-        let finish = |accumulator: Accumulator, stop_reason| {
-            let mut message = accumulator.finish(call_prefix);
-            message.stop_reason = stop_reason;
-            // Calls that may be cut off are not kept: they were never run.
-            message.content.retain(|block| !matches!(block, Block::ToolCall(_)));
-            signed(message, &model)
-        };
-        let policy = self.loaded.retry();
-        for attempt in 1.. {
+        let (policy, chain) = (self.loaded.retry(), self.chain());
+        let mut attempt = 1;
+        loop {
+            let request = match self.request().await {
+                Ok(request) => request,
+                Err(error) if self.move_on(error.kind, &error.message).await => continue,
+                Err(error) => return Answer::Failed(error, AssistantMessage::default()),
+            };
+            let model = request.model.clone();
+            let signed = |message: AssistantMessage| signed(message, &model, chain.as_deref());
+            let finish = |accumulator: Accumulator, stop_reason| {
+                let mut message = accumulator.finish(call_prefix);
+                message.stop_reason = stop_reason;
+                // Calls that may be cut off are not kept: they were never run.
+                message.content.retain(|block| !matches!(block, Block::ToolCall(_)));
+                signed(message)
+            };
             let (error, sofar) = match self.try_once(&request, call_prefix).await {
-                Try::Whole(message) => return Answer::Whole(signed(message, &model)),
+                Try::Whole(message) => return Answer::Whole(signed(message)),
                 Try::Interrupted(sofar) => return Answer::Interrupted(finish(sofar, StopReason::Aborted)),
                 Try::Failed(error, _) if error.kind == ErrorKind::ContextOverflow => return Answer::Overflow(error),
                 Try::Failed(error, sofar) => (error, sofar),
             };
+            if error.refuses_thinking() && request.forget_thinking < request.messages.len() {
+                self.forget_thinking = request.messages.last().cloned();
+                self.bus.notice(format!("{} refused what was thought before; it goes on without it", model.name)).await;
+                continue;
+            }
+            if sofar.is_empty() && self.move_on(error.kind, &error.told()).await {
+                continue;
+            }
             let delay = policy.delay(attempt, &error, fastrand::f64());
             let too_long = |delay: &Duration| self.setup.headless && *delay > LONGEST_SILENT_WAIT;
             let Some(delay) = delay.filter(|delay| !too_long(delay)) else {
@@ -76,7 +87,7 @@ impl Core {
                 self.bus.emit(Event::Discard).await;
             }
             let delay_ms = u64::try_from(delay.as_millis()).unwrap_or(u64::MAX);
-            self.bus.emit(Event::Retry { attempt, delay_ms, reason: error.message }).await;
+            self.bus.emit(Event::Retry { attempt, delay_ms, reason: error.told() }).await;
             tokio::select! {
                 biased;
                 () = self.cancel.cancelled() => {
@@ -84,8 +95,11 @@ impl Core {
                 }
                 () = tokio::time::sleep(delay) => {}
             }
+            attempt += 1;
+            if let Some(chain) = chain.as_ref().filter(|_| sofar.is_empty()) {
+                self.begin_anew(chain).await;
+            }
         }
-        unreachable!("the policy gives up at some attempt")
     }
 
     /// The request for the next model call.
@@ -93,7 +107,13 @@ impl Core {
         let model = self.model()?;
         let credentials = self.credentials(&model).await?;
         let messages = self.conversation.messages(self.session.tree());
-        let max_tokens = self.max_tokens(&model, &messages);
+        let forgotten = self.forget_thinking.as_ref();
+        let forget_thinking =
+            forgotten.and_then(|last| messages.iter().rposition(|message| Arc::ptr_eq(message, last)));
+        let forget_thinking = forget_thinking.map_or(0, |index| index + 1);
+        let room = self.room(&model, &messages);
+        // The model's own limit, clamped to what is left of its window.
+        let max_tokens = model.max_tokens.map(|max| max.min(room));
         Ok(Request {
             model,
             credentials,
@@ -101,16 +121,17 @@ impl Core {
             tools: self.definitions.clone(),
             messages,
             thinking: self.thinking,
+            forget_thinking,
             max_tokens,
+            room,
             session_id: self.session.header().id.as_str().into(),
         })
     }
 
-    /// The model's own limit, clamped to what is left of its window.
-    fn max_tokens(&self, model: &Model, messages: &[Arc<Message>]) -> Option<u64> {
+    /// What is left of the model's window for an answer.
+    fn room(&self, model: &Model, messages: &[Arc<Message>]) -> u64 {
         let used = self.count(messages);
-        let left = model.context_window.saturating_sub(used + used / 20 + MARGIN).max(LEAST_ANSWER);
-        model.max_tokens.map(|max| max.min(left))
+        model.context_window.saturating_sub(used + used / 20 + MARGIN).max(LEAST_ANSWER)
     }
 
     async fn try_once(&self, request: &Request, call_prefix: &str) -> Try {
@@ -165,7 +186,8 @@ pub(super) fn open(link: &provider::Link, request: &Request) -> Result<AnswerStr
     Ok(provider.stream(link, request.clone()))
 }
 
-fn signed(mut message: AssistantMessage, model: &Model) -> AssistantMessage {
+fn signed(mut message: AssistantMessage, model: &Model, chain: Option<&Model>) -> AssistantMessage {
+    message.via = chain.map(Model::reference);
     message.provider.clone_from(&model.provider);
     message.model.clone_from(&model.id);
     message.api.clone_from(&model.api);
@@ -198,5 +220,5 @@ pub(super) fn describe(error: &ProviderError, model: &Model, delay: Option<Durat
         ErrorKind::Session | ErrorKind::Limit | ErrorKind::Internal => "try again".to_owned(),
     };
     let status = error.status.map(|status| format!(" (HTTP {status})")).unwrap_or_default();
-    RunError::new(error.kind, format!("{who}: {}{status}; {advice}", error.message.trim_end_matches('.')))
+    RunError::new(error.kind, format!("{who}: {}{status}; {advice}", error.told().trim_end_matches('.')))
 }

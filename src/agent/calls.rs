@@ -245,7 +245,7 @@ impl Core {
             cancel: self.cancel.child_token(),
             live: LiveOutput::new(&call.id, live),
             outputs: self.setup.home.outputs_of(&self.session.header().id),
-            images: self.model.as_ref().is_some_and(|model| model.images),
+            images: self.model().is_ok_and(|model| model.images),
             shell: Arc::new(self.loaded.shell()),
         }
     }

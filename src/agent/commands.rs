@@ -158,6 +158,7 @@ impl Core {
     async fn enter(&mut self, session: Session, notices: Vec<String>) {
         self.jobs.kill_all();
         self.session = session;
+        self.forget_thinking = None;
         self.conversation = Default::default();
         self.files = Files::of(&self.setup.home, &self.setup.cwd, &self.loaded.settings.checkpoints);
         self.resume();

@@ -10,6 +10,7 @@ use super::answer::open;
 use super::core::{Core, RunError};
 use super::protocol::{Activity, Update};
 use crate::choice::Thinking;
+use crate::config::models::FALLBACK;
 use crate::context::conversation::{SHORTENED, is_long, shortened};
 use crate::context::tokens;
 use crate::event::{CompactionTrigger, ErrorKind, Event};
@@ -57,7 +58,7 @@ impl Core {
     /// Whether the next request would come too near the end of the window.
     pub(super) fn needs_compaction(&mut self) -> bool {
         let settings = &self.loaded.settings.compaction;
-        let Some(model) = self.model.clone().filter(|_| settings.enabled && !self.tight) else { return false };
+        let Some(model) = self.model().ok().filter(|_| settings.enabled && !self.tight) else { return false };
         let messages = self.conversation.messages(self.session.tree());
         self.count(&messages) > self.threshold(&model)
     }
@@ -225,7 +226,10 @@ impl Core {
     async fn summarise(&mut self, plan: &Plan, instructions: Option<&str>) -> Result<String, String> {
         let session_model = self.model().map_err(|error| error.message)?;
         let model = match &self.loaded.settings.compaction.model {
-            Some(name) => self.loaded.select(name).map_err(|error| error.to_string())?,
+            Some(name) => match self.loaded.select(name).map_err(|error| error.to_string())? {
+                chain if chain.api == FALLBACK => session_model,
+                model => model,
+            },
             None => session_model,
         };
         let credentials = self.credentials(&model).await.map_err(|error| error.message)?;
@@ -247,6 +251,8 @@ impl Core {
                         .min(SUMMARY_TOKENS)
                         .min((model.context_window / 4).max(256)),
                 ),
+                forget_thinking: 0,
+                room: model.context_window / 4,
                 session_id: self.session.header().id.as_str().into(),
             };
             let error = match self.one_answer(&request).await {

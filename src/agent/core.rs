@@ -6,6 +6,7 @@ use std::sync::Arc;
 use tokio_util::sync::CancellationToken;
 
 use super::bus::Bus;
+use super::fallback::Standing;
 use super::files::Files;
 use super::protocol::{AgentSettings, SessionState, Update};
 use super::setup::{Loaded, Setup};
@@ -31,12 +32,17 @@ pub struct Core {
     pub(super) tools: ToolSet,
     pub(super) definitions: Arc<[ToolDefinition]>,
     pub(super) system: Arc<str>,
+    /// The model that was chosen; who answers for it tells [`Core::model`].
     pub(super) model: Option<Arc<Model>>,
+    /// Where a chain stands, if it is one.
+    pub(super) standing: Standing,
     pub(super) thinking: Thinking,
     pub(super) mode: Mode,
     pub(super) bus: Bus,
     pub(super) jobs: Arc<Jobs>,
     pub(super) cancel: CancellationToken,
+    /// A provider refused what was thought up to this message, so that nothing of that goes back.
+    pub(super) forget_thinking: Option<Arc<Message>>,
     pub(super) files: Files,
     /// The last compaction made too little room, so that another one by itself would not help.
     pub(super) tight: bool,
@@ -74,11 +80,13 @@ impl Core {
             definitions: Arc::new([]),
             system: "".into(),
             model,
+            standing: Standing::default(),
             thinking: setup.overrides.thinking.unwrap_or(loaded.settings.thinking),
             mode: setup.overrides.mode.unwrap_or(loaded.settings.mode),
             bus,
             jobs,
             cancel: CancellationToken::new(),
+            forget_thinking: None,
             files,
             tight: false,
             told_problem: None,
@@ -139,16 +147,6 @@ impl Core {
         }
     }
 
-    /// The model that answers.
-    ///
-    /// # Errors
-    /// Where there is none.
-    pub(super) fn model(&self) -> Result<Arc<Model>, RunError> {
-        self.model
-            .clone()
-            .ok_or_else(|| RunError::new(ErrorKind::Config, crate::config::models::SelectError::NoModels.to_string()))
-    }
-
     /// A model's key and headers, expanded.
     ///
     /// # Errors
@@ -174,7 +172,7 @@ impl Core {
 
     /// What stands in the window: what the last answer used, and an estimate of what came after it.
     pub(super) fn context(&mut self) -> ContextUsage {
-        let window = self.model.as_ref().map_or(0, |model| model.context_window);
+        let window = self.model().map_or(0, |model| model.context_window);
         let messages = self.conversation.messages(self.session.tree());
         ContextUsage::new(self.count(&messages), window)
     }

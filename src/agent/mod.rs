@@ -12,6 +12,7 @@ mod calls;
 mod commands;
 mod compaction;
 mod core;
+mod fallback;
 mod files;
 mod inbox;
 mod protocol;

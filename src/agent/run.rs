@@ -74,6 +74,7 @@ impl Agent {
     async fn turn(&mut self, progress: &mut Progress) -> Result<bool, RunError> {
         let Agent { core, inbox } = self;
         core.take_in_jobs().await;
+        core.come_back().await;
         if core.needs_compaction() {
             inbox.attend(core.make_room()).await?;
         }
@@ -93,7 +94,8 @@ impl Agent {
             Answer::Failed(error, message) => (message, Some(error)),
             Answer::Overflow(error) => (AssistantMessage::default(), Some(describe(&error, &model, None))),
         };
-        let (usage, stop_reason) = (message.usage, message.stop_reason);
+        let stop_reason = if failure.is_some() { StopReason::Error } else { message.stop_reason };
+        let usage = message.usage;
         if let Some(usage) = &usage {
             progress.usage.add(usage);
         }
@@ -126,9 +128,8 @@ impl Agent {
 
 /// Compacts, and asks once more: a second overflow is an error.
 async fn recover(core: &mut Core, inbox: &mut Inbox, error: crate::provider::ProviderError, prefix: &str) -> Answer {
-    let model = core.model.clone();
     let fail = |error: RunError| Answer::Failed(error, AssistantMessage::default());
-    let Some(model) = model else { return Answer::Overflow(error) };
+    let Ok(model) = core.model() else { return Answer::Overflow(error) };
     if !core.loaded.settings.compaction.enabled {
         let told = describe(&error, &model, None);
         return fail(RunError::new(told.kind, format!("{} (automatic compaction is off)", told.message)));

@@ -158,6 +158,8 @@ pub struct ModelsArgs {
 pub enum ModelsAction {
     /// List the configured models
     List,
+    /// Ask each configured provider which models it offers
+    Check,
 }
 
 #[derive(Debug, Args)]

@@ -9,7 +9,6 @@ use super::args::DoctorArgs;
 use super::{Exit, runtime, start};
 use crate::agent::Env;
 use crate::config::discover;
-use crate::config::models::usable;
 use crate::config::{Models, Settings};
 use crate::home::{Home, private_dir};
 use crate::text;
@@ -122,11 +121,11 @@ fn models(home: &Home, env: &Env) -> Vec<Row> {
         });
         return rows;
     };
-    let ready = models.models.iter().filter(|model| usable(model, &**env).is_ok()).count();
+    let ready = models.models.iter().filter(|model| models.usable(model, &**env).is_ok()).count();
     let lacking = models
         .models
         .iter()
-        .filter_map(|model| usable(model, &**env).err().map(|reason| format!("{}: {reason}", model.provider)));
+        .filter_map(|model| models.usable(model, &**env).err().map(|reason| format!("{}: {reason}", model.provider)));
     let mut lacking: Vec<_> = lacking.collect();
     lacking.dedup();
     let detail = format!("{ready} of {} models can be asked", models.models.len());

@@ -7,10 +7,11 @@ use std::time::Duration;
 use super::args::RunArgs;
 use super::{Exit, demo};
 use crate::agent::{Env, Loaded, Setup};
-use crate::config::discover::{Found, LOCAL_SERVERS, model_ids};
+use crate::config::discover::{Found, LOCAL_SERVERS};
 use crate::config::models::SelectError;
 use crate::context::conversation::in_force;
 use crate::model::Model;
+use crate::provider::listing::model_ids;
 use crate::provider::{Link, Timeouts};
 use crate::session::{Session, SessionError, list};
 

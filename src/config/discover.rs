@@ -90,11 +90,10 @@ pub fn variables() -> Vec<String> {
     catalogue().into_iter().filter_map(key).collect()
 }
 
-/// The ids in the answer of a server to `GET /models`.
-pub fn model_ids(answer: &Value) -> Vec<String> {
-    let list = answer.get("data").or_else(|| answer.get("models")).and_then(Value::as_array);
-    let id = |model: &Value| model.get("id").or_else(|| model.get("name")).and_then(Value::as_str).map(str::to_owned);
-    list.into_iter().flatten().filter_map(id).collect()
+/// What the catalogue knows of a model of a provider of that name.
+pub(super) fn known_model(provider: &str, id: &str) -> Option<Value> {
+    let models = catalogue().remove(provider)?.get_mut("models").map(Value::take)?;
+    models.as_array()?.iter().find(|model| model["id"] == id).cloned()
 }
 
 fn catalogue() -> Map<String, Value> {
@@ -124,7 +123,7 @@ mod tests {
     #[test]
     fn keys_and_servers_are_found() {
         let mut found = Found::in_environment(&|name| (name == "GROQ_API_KEY").then(|| "k".to_owned()));
-        found.add_local(LOCAL_SERVERS[0], &model_ids(&json!({"data": [{"id": "qwen3:8b"}]})));
+        found.add_local(LOCAL_SERVERS[0], &["qwen3:8b".to_owned()]);
         found.add_local(LOCAL_SERVERS[1], &[]);
         assert_eq!(found.lines.len(), 2);
         let models = found.models();

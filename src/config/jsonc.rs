@@ -176,6 +176,29 @@ pub fn with_value(path: &Path, text: &str, keys: &[&str], value: &Value) -> Resu
     Ok(root.to_string())
 }
 
+/// The text of a file with a value put at the end of the list at a path of keys, which is made where it is missing;
+/// everything else, comments too, stays as it is.
+///
+/// # Errors
+/// Where the text is no JSON, or something on the path is no object or list.
+pub fn with_appended(path: &Path, text: &str, keys: &[&str], value: &Value) -> Result<String, Mistake> {
+    let wrong = |what: String| Mistake { path: path.to_owned(), place: None, text: what };
+    let root = CstRootNode::parse(text, &OPTIONS).map_err(|error| Mistake {
+        path: path.to_owned(),
+        place: Some((error.line_display(), error.column_display())),
+        text: error.kind().to_string(),
+    })?;
+    let mut object = root.object_value_or_create().ok_or_else(|| wrong("it is no object".to_owned()))?;
+    let Some((last, parents)) = keys.split_last() else { return Ok(text.to_owned()) };
+    for key in parents {
+        let inner = object.object_value_or_create(key);
+        object = inner.ok_or_else(|| wrong(format!("`{key}` is no object")))?;
+    }
+    let list = object.array_value_or_create(last).ok_or_else(|| wrong(format!("`{last}` is no list")))?;
+    list.append(input(value));
+    Ok(root.to_string())
+}
+
 fn input(value: &Value) -> CstInputValue {
     match value {
         Value::Null => CstInputValue::Null,

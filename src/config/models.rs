@@ -7,10 +7,14 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use super::jsonc::{Document, Mistake};
+use super::jsonc::{Document, Mistake, with_appended};
 use super::secret;
 use crate::choice::Thinking;
+use crate::home::replace_file;
 use crate::model::{Compat, Cost, Model, Secret};
+
+/// The `api` of a model that is a chain of others.
+pub const FALLBACK: &str = "fallback";
 
 /// Where a model's window is not told.
 const DEFAULT_WINDOW: u64 = 128_000;
@@ -25,6 +29,7 @@ pub struct Models {
 }
 
 #[derive(Deserialize)]
+#[cfg_attr(test, derive(Default, Serialize))]
 struct WireProvider {
     #[serde(default, alias = "baseUrl")]
     base_url: Option<String>,
@@ -38,6 +43,7 @@ struct WireProvider {
 }
 
 #[derive(Deserialize)]
+#[cfg_attr(test, derive(Default, Serialize))]
 struct WireModel {
     id: String,
     #[serde(default)]
@@ -145,7 +151,64 @@ impl Models {
                 }
             }
         }
+        models.link_chains(document, &mut mistakes);
         (models, mistakes)
+    }
+
+    /// Holds that the chains lead to models that there are, and gives each what the first of its chain can do.
+    fn link_chains(&mut self, document: &Document, mistakes: &mut Vec<Mistake>) {
+        let known = self.clone();
+        self.models.retain_mut(|model| {
+            if model.api != FALLBACK {
+                return true;
+            }
+            let at = ["providers", model.provider.as_str(), "models"];
+            let told = |text: String| document.mistake(&at, format!("the chain of `{}` {text}", model.id));
+            let chain: Result<Vec<_>, _> = model.chain.iter().map(|name| known.select(name)).collect();
+            match chain {
+                Ok(chain) if chain.iter().any(|model| model.api == FALLBACK) => {
+                    mistakes.push(told("holds another chain; name the models themselves".to_owned()));
+                    false
+                }
+                Ok(chain) => match chain.first() {
+                    Some(first) => {
+                        let own = model.as_ref().clone();
+                        *model = Arc::new(Model {
+                            provider: own.provider,
+                            id: own.id,
+                            name: own.name,
+                            api: own.api,
+                            chain: own.chain,
+                            base_url: String::new(),
+                            api_key: None,
+                            headers: Vec::new(),
+                            ..first.as_ref().clone()
+                        });
+                        true
+                    }
+                    None => {
+                        mistakes.push(told("is empty; write it as [\"provider/model\", …]".to_owned()));
+                        false
+                    }
+                },
+                Err(error) => {
+                    mistakes.push(told(format!("is broken: {error}")));
+                    false
+                }
+            }
+        });
+    }
+
+    /// Whether a model can be asked: its key and headers can be had, or those of one of its chain.
+    ///
+    /// # Errors
+    /// The reason, in words.
+    pub fn usable(&self, model: &Model, env: &dyn Fn(&str) -> Option<String>) -> Result<(), String> {
+        if model.api != FALLBACK {
+            return usable(model, env);
+        }
+        let each = model.chain.iter().filter_map(|name| self.select(name).ok()).map(|model| usable(&model, env));
+        each.reduce(|one, two| one.or(two)).unwrap_or_else(|| Err("its chain is empty".to_owned()))
     }
 
     /// The model that a person means by `provider/id` or by an id that only one provider has.
@@ -180,7 +243,7 @@ impl Models {
 
     /// The first model whose key can be had.
     pub fn first_usable(&self, env: &dyn Fn(&str) -> Option<String>) -> Option<Arc<Model>> {
-        self.models.iter().find(|model| usable(model, env).is_ok()).or_else(|| self.models.first()).cloned()
+        self.models.iter().find(|model| self.usable(model, env).is_ok()).or_else(|| self.models.first()).cloned()
     }
 }
 
@@ -189,8 +252,28 @@ impl Models {
 /// # Errors
 /// The reason, in words.
 pub fn usable(model: &Model, env: &dyn Fn(&str) -> Option<String>) -> Result<(), String> {
-    let secrets = model.api_key.iter().chain(model.headers.iter().map(|(_, value)| value));
-    secrets.map(|secret| secret::check(secret, env)).collect::<Result<(), _>>().map_err(|error| error.to_string())
+    let mut secrets = model.api_key.iter().chain(model.headers.iter().map(|(_, value)| value));
+    secrets.try_for_each(|secret| secret::check(secret, env)).map_err(|error| error.to_string())
+}
+
+/// Adds a model to a provider of models.json. Comments and everything else stay; what the catalogue knows of the model
+/// is written with it. A model that is there already is left as it is.
+///
+/// # Errors
+/// Where the file did not parse (it is not rewritten then), has no such provider, or cannot be written.
+pub fn add(path: &Path, provider: &str, id: &str) -> Result<(), Mistake> {
+    let wrong = |text: String| Mistake { path: path.to_owned(), place: None, text };
+    let text = std::fs::read_to_string(path).map_err(|error| wrong(format!("it cannot be read: {error}")))?;
+    let document = Document::parse(path, text.clone())?;
+    let known = document.value.get("providers").and_then(|providers| providers.get(provider));
+    let known = known.ok_or_else(|| wrong(format!("there is no provider `{provider}` in it to add `{id}` to")))?;
+    let there = known.get("models").and_then(Value::as_array);
+    if there.into_iter().flatten().any(|model| model.get("id").and_then(Value::as_str) == Some(id)) {
+        return Ok(());
+    }
+    let model = super::discover::known_model(provider, id).unwrap_or_else(|| serde_json::json!({"id": id}));
+    let text = with_appended(path, &text, &["providers", provider, "models"], &model)?;
+    replace_file(path, text.as_bytes()).map_err(|error| wrong(format!("`{id}` cannot be added: {error}")))
 }
 
 fn build(
@@ -204,7 +287,7 @@ fn build(
     headers.extend(headers_of(document, at, &model.headers)?);
     let missing = |what: &str| document.mistake(at, format!("the provider `{provider}` needs `{what}`"));
     let api = model.api.or_else(|| wire.api.clone()).ok_or_else(|| missing("api"))?;
-    let remote = api != "fallback";
+    let remote = api != FALLBACK;
     let base_url = match model.base_url.as_ref().or(wire.base_url.as_ref()) {
         Some(url) => base_url(url, &api)
             .ok_or_else(|| document.mistake(at, format!("`{url}` is no address; write it as https://host/v1")))?,
@@ -277,9 +360,12 @@ pub struct ModelRow {
 }
 
 impl ModelRow {
-    /// A model's row.
-    pub fn of(model: &Model, env: &dyn Fn(&str) -> Option<String>) -> Self {
-        let usable = usable(model, env);
+    /// A row for each model.
+    pub fn all(models: &Models, env: &dyn Fn(&str) -> Option<String>) -> Vec<Self> {
+        models.models.iter().map(|model| Self::of(model, models.usable(model, env))).collect()
+    }
+
+    fn of(model: &Model, usable: Result<(), String>) -> Self {
         ModelRow {
             provider: model.provider.clone(),
             id: model.id.clone(),
@@ -347,6 +433,83 @@ mod tests {
         assert!(mistakes[0].starts_with("/x/models.json:2:"), "{mistakes:?}");
         assert!(mistakes[1].starts_with("/x/models.json:4:"), "{mistakes:?}");
         assert!(mistakes[3].contains("base_url"), "{mistakes:?}");
+    }
+
+    /// The schema that editors use knows exactly the keys that are read, in both spellings.
+    #[test]
+    fn the_schema_lists_what_is_read() {
+        let schema: Value = serde_json::from_str(include_str!("../../assets/models.schema.json")).expect("JSON");
+        let camel = |key: &str| {
+            let mut parts = key.split('_');
+            let first = parts.next().unwrap_or_default().to_owned();
+            parts.fold(first, |word, part| word + &part[..1].to_uppercase() + &part[1..])
+        };
+        let read = |value: Value, extra: &[&str]| {
+            let keys = value.as_object().expect("an object").keys().cloned().collect::<Vec<_>>();
+            let keys = keys.into_iter().chain(extra.iter().map(|key| (*key).to_owned()));
+            keys.flat_map(|key| [camel(&key), key]).collect::<std::collections::BTreeSet<_>>()
+        };
+        let listed = |place: &str| {
+            let properties = schema.pointer(place).and_then(Value::as_object).expect("properties");
+            properties.keys().cloned().collect::<std::collections::BTreeSet<_>>()
+        };
+        let value = |wire: serde_json::Result<Value>| wire.expect("writes");
+        let provider = read(value(serde_json::to_value(WireProvider::default())), &["models"]);
+        assert_eq!(listed("/$defs/provider/properties"), provider);
+        assert_eq!(listed("/$defs/model/properties"), read(value(serde_json::to_value(WireModel::default())), &[]));
+        assert_eq!(listed("/$defs/compat/properties"), read(value(serde_json::to_value(Compat::default())), &[]));
+        let cost = "/$defs/model/properties/cost/properties";
+        assert_eq!(listed(cost), read(value(serde_json::to_value(Cost::default())), &[]));
+        let apis = schema.pointer("/$defs/provider/properties/api/enum").and_then(Value::as_array).expect("a list");
+        for provider in crate::provider::PROVIDERS.iter().filter(|provider| provider.api() != "demo") {
+            assert!(apis.contains(&provider.api().into()), "{}", provider.api());
+        }
+        // Each key of the schema is really read in both spellings.
+        for key in listed("/$defs/compat/properties") {
+            let one = Map::from_iter([(key.clone(), Value::Null)]);
+            assert!(serde_json::from_value::<Compat>(one.into()).is_ok(), "{key}");
+        }
+    }
+
+    #[test]
+    fn adding_a_model_keeps_what_a_person_wrote() {
+        let dir = tempfile::tempdir().expect("a folder");
+        let path = dir.path().join("models.json");
+        let text = "{\n  // mine\n  \"providers\": {\n    \"anthropic\": {\"base_url\": \"http://h\", \"api\": \"anthropic-messages\", // here\n      \"models\": [\n        {\"id\": \"a\"}, // first\n      ]},\n    \"bare\": {\"base_url\": \"http://h\", \"api\": \"openai-responses\"}\n  }\n}\n";
+        std::fs::write(&path, text).expect("written");
+        for (provider, id) in [("anthropic", "b"), ("anthropic", "claude-opus-5-5"), ("anthropic", "a"), ("bare", "c")]
+        {
+            add(&path, provider, id).expect("added");
+        }
+        let (models, mistakes) = Models::read(&path);
+        let models = models.expect("there");
+        assert!(mistakes.is_empty(), "{mistakes:?}");
+        let names: Vec<_> = models.models.iter().map(|model| model.reference()).collect();
+        assert_eq!(names, ["anthropic/a", "anthropic/b", "anthropic/claude-opus-5-5", "bare/c"]);
+        assert_eq!(models.models[2].context_window, 1_000_000);
+        let kept = std::fs::read_to_string(&path).expect("there");
+        assert!(["// mine", "// here", "// first"].iter().all(|comment| kept.contains(comment)), "{kept}");
+        assert!(add(&path, "nobody", "x").is_err());
+        std::fs::write(&path, "{\"providers\": }").expect("written");
+        assert!(add(&path, "anthropic", "x").is_err());
+        assert_eq!(std::fs::read_to_string(&path).expect("there"), "{\"providers\": }");
+    }
+
+    #[test]
+    fn chains_lead_to_models_that_there_are() {
+        let (models, mistakes) = read(
+            r#"{"providers": {
+              "best": {"api": "fallback", "models": [
+                {"id": "coder", "chain": ["a/x", "a/y"]}, {"id": "none", "chain": []},
+                {"id": "lost", "chain": ["a/z"]}, {"id": "round", "chain": ["best/coder"]}]},
+              "a": {"base_url": "http://h", "api": "openai-completions", "api_key": "$NOPE",
+                "models": [{"id": "x", "contextWindow": 9}, {"id": "y"}]}}}"#,
+        );
+        assert_eq!((models.models.len(), mistakes.len()), (3, 3), "{mistakes:?}");
+        let coder = models.select("best/coder").expect("there");
+        assert_eq!((coder.context_window, coder.api_key.is_none()), (9, true));
+        assert_eq!(models.usable(&coder, &|_| None), Err("NOPE is not set".into()));
+        assert_eq!(models.usable(&coder, &|_| Some("k".into())), Ok(()));
     }
 
     #[test]

@@ -337,6 +337,24 @@ mod tests {
     }
 
     #[test]
+    fn the_schema_lists_what_is_read() {
+        fn same(place: &str, schema: &Value, read: &Value) {
+            let Some(read) = read.as_object() else { return };
+            let listed = schema["properties"].as_object().unwrap_or_else(|| panic!("no properties of {place}"));
+            let mut names: Vec<_> = listed.keys().filter(|key| *key != "$schema").collect();
+            let mut keys: Vec<_> = read.keys().collect();
+            names.sort();
+            keys.sort();
+            assert_eq!(names, keys, "{place}");
+            for (key, value) in read {
+                same(key, &listed[key], value);
+            }
+        }
+        let schema: Value = serde_json::from_str(include_str!("../../assets/settings.schema.json")).expect("JSON");
+        same("settings", &schema, &serde_json::to_value(Settings::default()).expect("writes"));
+    }
+
+    #[test]
     fn the_project_overrides_key_by_key() {
         let (settings, mistakes) = read(&[
             r#"{"model": "a/b", "limits": {"max_turns": 3, "bash_timeout_s": 5}}"#,

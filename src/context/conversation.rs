@@ -7,6 +7,7 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
+use crate::event::ChangeReason;
 use crate::message::{Block, Message, ToolMessage, UserMessage};
 use crate::session::{Body, Entry, EntryId, Record, Tree};
 use crate::text;
@@ -145,14 +146,17 @@ pub fn in_force(tree: &Tree) -> (Option<String>, Option<String>) {
     let (mut model, mut thinking) = (None, None);
     for index in tree.path(tree.leaf()) {
         match &tree.nodes()[index].entry.body {
+            // Who answers for a chain is no choice of the person's.
+            Body::Record(Record::ModelChange { reason: ChangeReason::Fallback, .. }) => {}
             Body::Record(Record::ModelChange { model: changed, .. }) => model = Some(changed.clone()),
             Body::Record(Record::ThinkingChange { level }) => thinking = Some(level.clone()),
             Body::Message(message) => {
-                if let Message::Assistant(answer) = message.as_ref()
-                    && !answer.provider.is_empty()
-                    && !answer.model.is_empty()
-                {
-                    model = Some(format!("{}/{}", answer.provider, answer.model));
+                if let Message::Assistant(answer) = message.as_ref() {
+                    if let Some(chain) = &answer.via {
+                        model = Some(chain.clone());
+                    } else if !answer.provider.is_empty() && !answer.model.is_empty() {
+                        model = Some(format!("{}/{}", answer.provider, answer.model));
+                    }
                 }
             }
             Body::Record(_) => {}

@@ -46,6 +46,9 @@ pub struct AssistantMessage {
     /// The wire protocol, such as `openai-completions`; empty where the file does not tell.
     #[serde(default)]
     pub api: String,
+    /// The `fallback` model that the person chose and that this one answered for, as `provider/id`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub via: Option<String>,
     /// What it used, where the provider told.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub usage: Option<Usage>,

@@ -6,12 +6,12 @@ use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
 use super::error::ProviderError;
-use super::history::{AssistantTurn, ResultOf, Sent, Turn, sent};
-use super::{Decoder, Place, Protocol, Request};
-use crate::choice::Thinking;
+use super::history::{self, AssistantTurn, ResultOf, Sent, Turn, sent};
+use super::quirks::quirks;
+use super::{Credentials, Decoder, Place, Protocol, Request};
 use crate::event::ErrorKind;
 use crate::message::stream::StreamEvent;
-use crate::message::{Block, StopReason, Usage};
+use crate::message::{AssistantMessage, Block, Message, StopReason, Usage};
 use crate::model::{Model, Secret};
 
 /// The protocol.
@@ -28,18 +28,20 @@ impl Protocol for Messages {
     const API: &'static str = "anthropic-messages";
     const CONVERSATION: &'static str = "messages";
 
+    const LIST: &'static str = "/models?limit=1000";
+
     fn path(&self, _model: &Model) -> String {
         "/messages".to_owned()
     }
 
-    fn headers(&self, request: &Request) -> Vec<(&'static str, Secret)> {
-        let key = request.credentials.api_key.iter().map(|key| ("x-api-key", key.clone()));
+    fn headers(&self, credentials: &Credentials) -> Vec<(&'static str, Secret)> {
+        let key = credentials.api_key.iter().map(|key| ("x-api-key", key.clone()));
         key.chain([("anthropic-version", Secret::new("2023-06-01"))]).collect()
     }
 
     fn head(&self, request: &Request) -> Map<String, Value> {
         let mark = caches(request).then(|| json!({"type": "ephemeral"}));
-        let max_tokens = request.max_tokens.unwrap_or(DEFAULT_MAX_TOKENS);
+        let max_tokens = request.max_tokens.unwrap_or(DEFAULT_MAX_TOKENS.min(request.room)).max(1);
         let mut head = Map::new();
         head.insert("model".into(), request.model.id.as_str().into());
         head.insert("max_tokens".into(), max_tokens.into());
@@ -66,13 +68,15 @@ impl Protocol for Messages {
         let images = request.model.images;
         let (role, mut content) = match turn {
             Turn::User(message, _) => ("user", sent(&message.content, images).iter().map(block).collect()),
-            Turn::Assistant(turn) => ("assistant", assistant(turn)),
+            Turn::Assistant(turn) => ("assistant", assistant(turn, request)),
             Turn::Results(results) => ("user", tool_results(results, images)),
         };
-        if place == Place::Last && role == "user" && caches(request) {
-            if let Some(last) = content.last_mut() {
-                last["cache_control"] = json!({"type": "ephemeral"});
-            }
+        if place == Place::Last
+            && role == "user"
+            && caches(request)
+            && let Some(last) = content.last_mut()
+        {
+            last["cache_control"] = json!({"type": "ephemeral"});
         }
         if content.is_empty() { Vec::new() } else { vec![json!({"role": role, "content": content})] }
     }
@@ -83,34 +87,43 @@ impl Protocol for Messages {
 }
 
 fn caches(request: &Request) -> bool {
-    request.model.compat.cache_control.unwrap_or(true)
+    quirks(&request.model).cache_control.unwrap_or(true)
 }
 
 /// Asks for thinking: with a budget, or, where the model's level has a name that is no number, with an effort.
 fn think(head: &mut Map<String, Value>, request: &Request, max_tokens: u64) {
-    let budget = match request.model.thinking_levels.get(&request.thinking) {
-        Some(None) => return,
-        Some(Some(name)) => match name.parse::<u64>() {
-            Ok(budget) => budget,
-            Err(_) => {
-                head.insert("thinking".into(), json!({"type": "adaptive"}));
-                head.insert("output_config".into(), json!({"effort": name}));
-                return;
-            }
-        },
-        None => match request.thinking {
-            Thinking::Off => return,
-            Thinking::Minimal => 1024,
-            Thinking::Low => 2048,
-            Thinking::Medium => 8192,
-            Thinking::High | Thinking::Xhigh => 16384,
-        },
+    let Some(effort) = request.model.effort(request.thinking) else { return };
+    let budget = match effort.budget() {
+        Ok(budget) => budget,
+        Err(name) => {
+            // Newer models hide what they think unless a summary is asked for.
+            head.insert("thinking".into(), json!({"type": "adaptive", "display": "summarized"}));
+            head.insert("output_config".into(), json!({"effort": name}));
+            return;
+        }
     };
     // The limit holds both; where they do not fit, the thinking gives way.
     let budget = budget.min(max_tokens.saturating_sub(LEAST_ANSWER));
-    if budget >= 1024 {
+    if budget >= 1024 && !within_foreign_calls(request) {
         head.insert("thinking".into(), json!({"type": "enabled", "budget_tokens": budget}));
     }
+}
+
+/// Whether the results of calls go back that were made without signed thinking, by another model or with thinking
+/// off: in the middle of such calls thinking with a budget cannot begin.
+fn within_foreign_calls(request: &Request) -> bool {
+    if !matches!(request.messages.last().map(|last| last.as_ref()), Some(Message::Tool(_))) {
+        return false;
+    }
+    let answers = request.messages.iter().enumerate().rev().filter_map(|(index, message)| match message.as_ref() {
+        Message::Assistant(answer) => Some((index, answer)),
+        _ => None,
+    });
+    let signed = |block: &Block| matches!(block, Block::Thinking { signature: Some(_), .. });
+    let own = |(index, answer): (usize, &AssistantMessage)| {
+        index >= request.forget_thinking && history::is_of(answer, &request.model) && answer.content.iter().any(signed)
+    };
+    answers.take(1).any(|answer| !own(answer))
 }
 
 fn block(sent: &Sent<'_>) -> Value {
@@ -122,7 +135,8 @@ fn block(sent: &Sent<'_>) -> Value {
     }
 }
 
-fn assistant(turn: &AssistantTurn<'_>) -> Vec<Value> {
+fn assistant(turn: &AssistantTurn<'_>, request: &Request) -> Vec<Value> {
+    let unsigned = quirks(&request.model).empty_signature == Some(true);
     let encode = |(block, id): (&Block, Option<&str>)| match (block, id) {
         (Block::Text { text }, _) => Some(json!({"type": "text", "text": text})),
         (Block::Thinking { signature: Some(data), redacted: true, .. }, _) => {
@@ -131,6 +145,9 @@ fn assistant(turn: &AssistantTurn<'_>) -> Vec<Value> {
         // Without its signature a thought is refused.
         (Block::Thinking { thinking, signature: Some(signature), .. }, _) => {
             Some(json!({"type": "thinking", "thinking": thinking, "signature": signature}))
+        }
+        (Block::Thinking { thinking, .. }, _) if unsigned && !thinking.trim().is_empty() => {
+            Some(json!({"type": "thinking", "thinking": thinking, "signature": ""}))
         }
         (Block::ToolCall(call), Some(id)) => {
             Some(json!({"type": "tool_use", "id": id, "name": call.name, "input": call.arguments}))
@@ -300,13 +317,7 @@ impl Decoder for EventDecoder {
         if data.trim() == "[DONE]" {
             return Ok(());
         }
-        let event: WireEvent = serde_json::from_str(data).map_err(|error| {
-            let shown = crate::text::clean(crate::text::head(data, 200));
-            ProviderError::new(
-                ErrorKind::Server,
-                format!("the provider sent an event that cannot be read ({error}): {shown}"),
-            )
-        })?;
+        let event: WireEvent = serde_json::from_str(data).map_err(|error| ProviderError::unreadable(data, &error))?;
         match event {
             WireEvent::MessageStart { message } => self.start(message, out),
             WireEvent::ContentBlockStart { index, content_block } => self.block(index, content_block, out),

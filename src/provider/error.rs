@@ -9,12 +9,14 @@ use crate::text::{clean, head};
 
 /// A failed model call.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
-#[error("{message}")]
+#[error("{}", self.told())]
 pub struct ProviderError {
     /// What kind of failure it is.
     pub kind: ErrorKind,
     /// The provider's own words, cleaned of control sequences and cut; never a key.
     pub message: String,
+    /// The provider's code or type for it; empty where it gave none.
+    pub code: String,
     /// The HTTP status, where there was one.
     pub status: Option<u16>,
     /// How long the provider wants to be left alone.
@@ -24,7 +26,22 @@ pub struct ProviderError {
 impl ProviderError {
     /// An error of that kind.
     pub fn new(kind: ErrorKind, message: impl Into<String>) -> Self {
-        ProviderError { kind, message: message.into(), status: None, retry_after: None }
+        ProviderError { kind, message: message.into(), code: String::new(), status: None, retry_after: None }
+    }
+
+    /// A piece of a stream is not what the protocol says.
+    pub fn unreadable(data: &str, error: &serde_json::Error) -> Self {
+        let shown = clean(head(data, 200));
+        Self::new(ErrorKind::Server, format!("the provider sent an event that cannot be read ({error}): {shown}"))
+    }
+
+    /// The message, and the code where the message does not name it.
+    pub fn told(&self) -> String {
+        match self.code.as_str() {
+            "" => self.message.clone(),
+            code if self.message.contains(code) => self.message.clone(),
+            code => format!("{} ({code})", self.message),
+        }
     }
 
     /// The connection failed or broke.
@@ -37,18 +54,27 @@ impl ProviderError {
         matches!(self.kind, ErrorKind::RateLimit | ErrorKind::Overloaded | ErrorKind::Server | ErrorKind::Network)
     }
 
+    /// Whether what a model thought before is refused: it was changed on the way, or belongs to another account,
+    /// model or conversation. Without it the request may be taken.
+    pub fn refuses_thinking(&self) -> bool {
+        let text = self.told().to_lowercase();
+        let names_it = ["thinking", "thought", "reasoning", "encrypted_content", "encrypted content"];
+        let refuses = ["signature", "block", "invalid", "could not be", "modified", "required following item"];
+        self.kind == ErrorKind::InvalidRequest && contains_any(&text, &names_it) && contains_any(&text, &refuses)
+    }
+
     /// From the answer to a request that was not taken.
     pub fn from_response(status: u16, retry_after: Option<Duration>, body: &str) -> Self {
         let (message, code) = read_body(body);
         let message = if message.is_empty() { reason(status).to_owned() } else { message };
-        let kind = classify(Some(status), &code, &message);
-        let retry_after = retry_after.or_else(|| delay_in_body(body)).or_else(|| delay_in_text(&message));
-        let message = match code.as_str() {
-            "" => message,
-            code if message.contains(code) => message,
-            code => format!("{message} ({code})"),
+        let in_body = delay_in_body(body);
+        let kind = match classify(Some(status), &code, &message) {
+            // Google says "you exceeded your current quota" of a limit per minute too; then it says how long to wait.
+            ErrorKind::Quota if in_body.is_some() && !body.contains("PerDay") => ErrorKind::RateLimit,
+            kind => kind,
         };
-        ProviderError { kind, message, status: Some(status), retry_after }
+        let retry_after = retry_after.or(in_body).or_else(|| delay_in_text(&message));
+        ProviderError { kind, message, code, status: Some(status), retry_after }
     }
 
     /// From an error that came within a stream: its `error` value, whatever its form.
@@ -62,12 +88,7 @@ impl ProviderError {
             kind => kind,
         };
         let retry_after = delay_in_text(&message);
-        let message = match code.as_str() {
-            "" => message,
-            code if message.contains(code) => message,
-            code => format!("{message} ({code})"),
-        };
-        ProviderError { kind, message, status, retry_after }
+        ProviderError { kind, message, code, status, retry_after }
     }
 }
 
@@ -258,9 +279,9 @@ fn delay_in_body(body: &str) -> Option<Duration> {
     Duration::try_from_secs_f64(value.strip_suffix('s')?.parse().ok()?).ok()
 }
 
-/// "Please try again in 1.5s" and "in 320ms".
+/// "Please try again in 1.5s", "in 320ms", "Please retry in 12s".
 fn delay_in_text(message: &str) -> Option<Duration> {
-    let rest = message.split("try again in ").nth(1)?;
+    let rest = ["try again in ", "retry in "].iter().find_map(|words| message.split(words).nth(1))?;
     let digits = rest.find(|c: char| !c.is_ascii_digit() && c != '.')?;
     let value: f64 = rest[..digits].parse().ok()?;
     let unit = rest[digits..].trim_start();
@@ -340,6 +361,10 @@ mod tests {
         assert_eq!(read("retry-after", "-1"), None);
         let google = r#"[{"error":{"message":"x","details":[{"retryDelay": "34s"}]}}]"#;
         assert_eq!(ProviderError::from_response(429, None, google).retry_after, Some(Duration::from_secs(34)));
+        let minute = r#"{"error":{"code":429,"message":"You exceeded your current quota, please check your plan and billing details.","status":"RESOURCE_EXHAUSTED","details":[{"quotaId":"RequestsPerMinute"},{"retryDelay": "34s"}]}}"#;
+        assert_eq!(ProviderError::from_response(429, None, minute).kind, ErrorKind::RateLimit);
+        let day = minute.replace("PerMinute", "PerDay");
+        assert_eq!(ProviderError::from_response(429, None, &day).kind, ErrorKind::Quota);
     }
 
     #[test]

@@ -59,6 +59,9 @@ pub const NO_OUTPUT: &str = "(no output)";
 /// What stands in for images where the model takes none.
 pub const IMAGE_OMITTED: &str = "(an image was here; this model takes no images)";
 
+/// What stands before images that a protocol does not take in results, and that follow them.
+pub const IMAGES_BEHIND: &str = "The images of the tool results above:";
+
 /// A block that is sent.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Sent<'a> {
@@ -131,8 +134,9 @@ pub fn sent(content: &[Block], images: bool) -> Vec<Sent<'_>> {
     out
 }
 
-/// The turns of a conversation, as `model` may be sent them.
-pub fn turns<'a>(messages: &'a [Arc<Message>], model: &Model) -> Vec<Turn<'a>> {
+/// The turns of a conversation, as `model` may be sent them; of the first `forget_thinking` messages as if they were
+/// another model's.
+pub fn turns<'a>(messages: &'a [Arc<Message>], model: &Model, forget_thinking: usize) -> Vec<Turn<'a>> {
     let mut out = Vec::with_capacity(messages.len());
     let mut used: HashSet<Cow<'a, str>> = HashSet::new();
     let mut index = 0;
@@ -148,7 +152,8 @@ pub fn turns<'a>(messages: &'a [Arc<Message>], model: &Model) -> Vec<Turn<'a>> {
             // A result that no call before it wanted.
             Message::Tool(_) => {}
             Message::Assistant(message) => {
-                let (turn, results, deferred) = assistant(messages, &mut index, message, source, model, &mut used);
+                let same_model = is_of(message, model) && index > forget_thinking;
+                let (turn, results, deferred) = assistant(messages, &mut index, message, source, same_model, &mut used);
                 if turn.blocks().next().is_some() {
                     out.push(Turn::Assistant(turn));
                 }
@@ -169,10 +174,9 @@ fn assistant<'a>(
     index: &mut usize,
     message: &'a AssistantMessage,
     source: &'a Arc<Message>,
-    model: &Model,
+    same_model: bool,
     used: &mut HashSet<Cow<'a, str>>,
 ) -> (AssistantTurn<'a>, Vec<ResultOf<'a>>, Vec<Turn<'a>>) {
-    let same_model = message.provider == model.provider && message.model == model.id && message.api == model.api;
     let (mut found, mut deferred) = (HashMap::new(), Vec::new());
     let sends_calls = !is_cut_off(message) && message.tool_calls().next().is_some();
     while sends_calls && *index < messages.len() {
@@ -196,6 +200,11 @@ fn assistant<'a>(
         call_ids.push(id);
     }
     (AssistantTurn { message, same_model, call_ids, source }, results, deferred)
+}
+
+/// Whether an answer comes from that very model, so that what only it understands may go back.
+pub fn is_of(message: &AssistantMessage, model: &Model) -> bool {
+    message.provider == model.provider && message.model == model.id && message.api == model.api
 }
 
 /// An answer that was cut off: of it only the text is sent, since its calls were never run and its thinking
@@ -339,7 +348,7 @@ pub(crate) mod tests {
                 format!("results {}", texts.join(","))
             }
         };
-        turns(messages, &model()).iter().map(describe).collect()
+        turns(messages, &model(), 0).iter().map(describe).collect()
     }
 
     /// traps.md B28 and B29.
@@ -384,7 +393,7 @@ pub(crate) mod tests {
             answer(vec![call("call_0")], StopReason::ToolUse),
             answer(vec![call("call_0")], StopReason::ToolUse),
         ];
-        let all = turns(&messages, &model());
+        let all = turns(&messages, &model(), 0);
         let mut seen = HashSet::new();
         for turn in &all {
             if let Turn::Results(results) = turn {
@@ -404,7 +413,7 @@ pub(crate) mod tests {
         let (one, two) = (answer(vec![call("a")], StopReason::ToolUse), result("a", "x"));
         let whole = [one.clone(), two];
         let cut = [one];
-        let (whole, cut) = (turns(&whole, &model()), turns(&cut, &model()));
+        let (whole, cut) = (turns(&whole, &model(), 0), turns(&cut, &model(), 0));
         assert_eq!(whole[0].key(), cut[0].key());
         assert_ne!(whole[1].key(), cut[1].key());
     }

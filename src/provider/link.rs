@@ -62,7 +62,7 @@ impl Link {
 
     /// Asks over a protocol.
     pub(super) fn stream<P: Protocol>(&self, protocol: &P, request: Request) -> AnswerStream {
-        let turns = history::turns(&request.messages, &request.model);
+        let turns = history::turns(&request.messages, &request.model, request.forget_thinking);
         let body = self.prefix.lock().unwrap_or_else(PoisonError::into_inner).body(protocol, &request, &turns);
         let body = match body {
             Ok(body) => body,
@@ -173,7 +173,7 @@ fn roots() -> rustls::RootCertStore {
 }
 
 fn headers<P: Protocol>(protocol: &P, request: &Request) -> Result<HeaderMap, ProviderError> {
-    let own = protocol.headers(request);
+    let own = protocol.headers(&request.credentials);
     let own = own.iter().map(|(name, value)| (*name, value.reveal()));
     let extra = request.credentials.headers.iter().map(|(name, value)| (name.as_str(), value.reveal()));
     let fixed = [("content-type", "application/json"), ("accept", "text/event-stream")];

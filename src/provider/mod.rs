@@ -10,9 +10,13 @@ pub mod anthropic;
 pub mod completions;
 pub mod demo;
 pub mod error;
+pub mod google;
 pub mod history;
 mod link;
+pub mod listing;
 mod prefix;
+pub mod quirks;
+pub mod responses;
 pub mod retry;
 pub mod sse;
 
@@ -31,9 +35,11 @@ pub use link::{Link, Timeouts};
 pub use prefix::Prefix;
 
 use history::Turn;
+use listing::Listing;
 
 /// Everything that can answer, by the `api` of a model.
-pub static PROVIDERS: &[&dyn Provider] = &[&completions::Completions, &anthropic::Messages, &demo::Demo];
+pub static PROVIDERS: &[&dyn Provider] =
+    &[&completions::Completions, &responses::Responses, &anthropic::Messages, &google::Google, &demo::Demo];
 
 /// Who speaks this `api`.
 pub fn find(api: &str) -> Option<&'static dyn Provider> {
@@ -50,6 +56,11 @@ pub trait Provider: Send + Sync {
 
     /// Asks. Failures come as the stream's item; after one, and after [`StreamEvent::End`], it is over.
     fn stream(&self, link: &Link, request: Request) -> AnswerStream;
+
+    /// Where it is asked which models it offers; `None`: nowhere.
+    fn listing(&self, _model: &Model, _credentials: &Credentials) -> Option<Listing> {
+        None
+    }
 }
 
 /// What is asked.
@@ -67,8 +78,12 @@ pub struct Request {
     pub messages: Vec<Arc<Message>>,
     /// How much to think.
     pub thinking: Thinking,
+    /// Of so many messages, from the first on, the thinking does not go back: the provider refused it.
+    pub forget_thinking: usize,
     /// The most tokens that the answer may have, clamped to what is left of the window.
     pub max_tokens: Option<u64>,
+    /// Tokens that are left of the window for the answer.
+    pub room: u64,
     /// The session's id, for providers that keep their cache by it.
     pub session_id: Arc<str>,
 }
@@ -112,11 +127,14 @@ pub trait Protocol: Send + Sync + 'static {
     /// with the bytes of the one before.
     const CONVERSATION: &'static str;
 
+    /// What is appended to a `base_url` for the list of its models.
+    const LIST: &'static str = "/models";
+
     /// What is appended to the model's `base_url`.
     fn path(&self, model: &Model) -> String;
 
     /// Headers, the key's among them.
-    fn headers(&self, request: &Request) -> Vec<(&'static str, Secret)>;
+    fn headers(&self, credentials: &Credentials) -> Vec<(&'static str, Secret)>;
 
     /// The body without the conversation.
     fn head(&self, request: &Request) -> Map<String, Value>;
@@ -139,6 +157,8 @@ pub trait Protocol: Send + Sync + 'static {
 pub enum Place {
     /// Others follow.
     Within,
+    /// A turn of the person's follows.
+    BeforeUser,
     /// It is the last one.
     Last,
 }
@@ -169,6 +189,12 @@ impl<P: Protocol> Provider for P {
     fn stream(&self, link: &Link, request: Request) -> AnswerStream {
         link.stream(self, request)
     }
+
+    fn listing(&self, model: &Model, credentials: &Credentials) -> Option<Listing> {
+        let own = self.headers(credentials).into_iter().map(|(name, value)| (name.to_owned(), value));
+        let headers = own.chain(credentials.headers.iter().cloned()).collect();
+        Some((format!("{}{}", model.base_url, P::LIST), headers))
+    }
 }
 
 /// What a usage costs, in US dollars; `None` where the model has no price.
@@ -178,4 +204,26 @@ pub fn price(model: &Model, usage: &Usage) -> Option<f64> {
     let input = usage.input_tokens as f64 * cost.input + usage.cache_read_tokens as f64 * cost.cache_read;
     let rest = usage.cache_write_tokens as f64 * cost.cache_write + usage.output_tokens as f64 * cost.output;
     Some((input + rest) * million)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::Cost;
+
+    #[test]
+    fn a_call_costs_what_the_table_says_cache_included() {
+        let cost = Some(Cost { input: 2.0, output: 10.0, cache_read: 0.5, cache_write: 4.0 });
+        let model = Model { cost, ..demo::model() };
+        let usage = Usage {
+            input_tokens: 100_000,
+            output_tokens: 10_000,
+            cache_read_tokens: 1_000_000,
+            cache_write_tokens: 50_000,
+            cost_usd: None,
+        };
+        let found = price(&model, &usage).expect("a price");
+        assert!((found - (0.2 + 0.1 + 0.5 + 0.2)).abs() < 1e-9, "{found}");
+        assert_eq!(price(&demo::model(), &usage), None);
+    }
 }

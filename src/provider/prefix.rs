@@ -10,7 +10,8 @@ use super::{Place, Protocol, Request};
 pub struct Prefix {
     /// Whom it was written for: another model may be written to otherwise.
     written_for: String,
-    keys: Vec<TurnKey>,
+    /// Each turn, and where it stood: it may have been written for its neighbour.
+    keys: Vec<(TurnKey, Place)>,
     /// Where each turn ends in `bytes`.
     ends: Vec<usize>,
     /// The turns as JSON, each followed by a comma.
@@ -29,7 +30,8 @@ impl Prefix {
         turns: &[Turn<'_>],
     ) -> serde_json::Result<Vec<u8>> {
         let model = &request.model;
-        let written_for = format!("{}\n{}\n{:?}\n{}", P::API, model.reference(), model.compat, model.images);
+        let written_for =
+            format!("{}\n{}\n{}\n{:?}\n{}", P::API, model.reference(), model.base_url, model.compat, model.images);
         if written_for != self.written_for {
             *self = Prefix { written_for, ..Prefix::default() };
         }
@@ -37,7 +39,9 @@ impl Prefix {
             Some((last, within)) => (Some(last), within),
             None => (None, turns),
         };
-        self.advance(protocol, request, within)?;
+        if let Some(last) = last {
+            self.advance(protocol, request, within, last)?;
+        }
 
         let mut body = serde_json::to_vec(&protocol.head(request))?;
         body.pop();
@@ -64,14 +68,24 @@ impl Prefix {
     }
 
     /// Keeps what is written as it would be written again, and adds the rest.
-    fn advance<P: Protocol>(&mut self, protocol: &P, request: &Request, turns: &[Turn<'_>]) -> serde_json::Result<()> {
-        let keys: Vec<TurnKey> = turns.iter().map(Turn::key).collect();
+    fn advance<P: Protocol>(
+        &mut self,
+        protocol: &P,
+        request: &Request,
+        turns: &[Turn<'_>],
+        last: &Turn<'_>,
+    ) -> serde_json::Result<()> {
+        let place = |index: usize| match turns.get(index + 1).unwrap_or(last) {
+            Turn::User(..) => Place::BeforeUser,
+            Turn::Assistant(_) | Turn::Results(_) => Place::Within,
+        };
+        let keys: Vec<_> = turns.iter().enumerate().map(|(index, turn)| (turn.key(), place(index))).collect();
         let same = self.keys.iter().zip(&keys).take_while(|(one, two)| one == two).count();
         self.keys.truncate(same);
         self.ends.truncate(same);
         self.bytes.truncate(self.ends.last().copied().unwrap_or(0));
         for (turn, key) in turns.iter().zip(keys).skip(same) {
-            for item in protocol.encode(turn, request, Place::Within) {
+            for item in protocol.encode(turn, request, key.1) {
                 serde_json::to_writer(&mut self.bytes, &item)?;
                 self.bytes.push(b',');
             }

@@ -42,6 +42,8 @@ fn request() -> Request {
         tools: Arc::new([]),
         messages: Vec::new(),
         thinking: Default::default(),
+        forget_thinking: 0,
+        room: 8192,
         max_tokens: None,
         session_id: "s".into(),
     }
@@ -131,7 +133,7 @@ fn request_of_2_mb(bencher: Bencher) {
     let mut prefix = violin::provider::Prefix::default();
     let mut request = Request { messages, ..request() };
     let mut write = |request: &Request| {
-        let turns = violin::provider::history::turns(&request.messages, &request.model);
+        let turns = violin::provider::history::turns(&request.messages, &request.model, 0);
         prefix.body(&Completions, request, &turns).expect("writes").len()
     };
     let last = request.messages.len() - 2;

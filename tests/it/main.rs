@@ -3,7 +3,10 @@
 mod compaction;
 mod conformance;
 mod layout;
+mod link;
 mod main_job;
+mod providers;
 mod screen;
+mod streams;
 mod support;
 mod terminal;

@@ -298,6 +298,11 @@ fn a_second_overflow_is_a_plain_error() {
     home.run(&["-p", "first"]);
     let (events, status) = home.events(&["-c", "second"]);
     assert_eq!((status, &of_type(&events, "error")[0]["kind"]), (1, &json!("context_overflow")));
+    assert!(
+        of_type(&events, "notice")
+            .iter()
+            .all(|notice| !notice["text"].as_str().expect("text").contains("empty answer"))
+    );
     assert_eq!(of_type(&events, "compaction").len(), 1);
     // The summary overflows at every size, so that a digest takes its place.
     let record = lines_of(&home.sessions()[0]).into_iter().find(|line| line["type"] == "compaction").expect("stored");

@@ -28,6 +28,8 @@ pub enum Piece {
     Bytes(Vec<u8>),
     /// Nothing more is sent until the test calls [`Server::release`], or the client goes.
     Hold,
+    /// So long nothing is sent.
+    Pause(Duration),
     /// The connection breaks.
     Cut,
 }
@@ -185,6 +187,7 @@ impl Server {
                     stream.write_all(&chunk).ok()?;
                 }
                 Piece::Hold => self.hold(stream)?,
+                Piece::Pause(time) => thread::sleep(time),
                 Piece::Cut => return None,
             }
         }

@@ -11,7 +11,9 @@ pub fn faults(api: Api, body: &Value) -> Vec<String> {
     let mut faults = Vec::new();
     match api {
         Api::Chat => chat(body, &mut faults),
+        Api::Responses => responses(body, &mut faults),
         Api::Messages => messages(body, &mut faults),
+        Api::Google => google(body, &mut faults),
     }
     faults
 }
@@ -60,6 +62,7 @@ fn chat(body: &Value, faults: &mut Vec<String>) {
             "parallel_tool_calls",
             "store",
             "reasoning_effort",
+            "prompt_cache_key",
         ],
         faults,
     );
@@ -137,7 +140,13 @@ fn chat(body: &Value, faults: &mut Vec<String>) {
 }
 
 fn messages(body: &Value, faults: &mut Vec<String>) {
-    only(body, "request", &["model", "messages", "stream", "max_tokens", "tools", "system", "thinking"], faults);
+    only(
+        body,
+        "request",
+        &["model", "messages", "stream", "max_tokens", "tools", "system", "thinking", "output_config"],
+        faults,
+    );
+    thinking_fits(body, faults);
     if body["max_tokens"].as_u64().is_none_or(|max| max == 0) {
         faults.push("max_tokens is required".to_owned());
     }
@@ -209,5 +218,190 @@ fn messages(body: &Value, faults: &mut Vec<String>) {
     }
     if marks > 4 {
         faults.push(format!("{marks} cache marks, and at most 4 are taken"));
+    }
+}
+
+/// A budget leaves room for the answer, and thinking does not begin in the middle of calls.
+fn thinking_fits(body: &Value, faults: &mut Vec<String>) {
+    let thinking = &body["thinking"];
+    if thinking.is_null() {
+        return;
+    }
+    let budget = thinking["budget_tokens"].as_u64();
+    if thinking["type"] == "enabled"
+        && budget.is_none_or(|budget| budget < 1024 || Some(budget) >= body["max_tokens"].as_u64())
+    {
+        faults.push(format!("a thinking budget of {budget:?} beside max_tokens of {}", body["max_tokens"]));
+    }
+    let list = body["messages"].as_array().map(Vec::as_slice).unwrap_or_default();
+    let answers_calls = list.last().is_some_and(|last| last["content"][0]["type"] == "tool_result");
+    let answer = list.iter().rfind(|message| message["role"] == "assistant");
+    let first = answer.map(|answer| answer["content"][0]["type"].as_str().unwrap_or_default()).unwrap_or_default();
+    if answers_calls && !first.ends_with("thinking") {
+        faults.push(format!("thinking is on, and the calls being answered begin with `{first}`"));
+    }
+}
+
+fn responses(body: &Value, faults: &mut Vec<String>) {
+    let known = [
+        "model",
+        "input",
+        "stream",
+        "store",
+        "include",
+        "max_output_tokens",
+        "reasoning",
+        "instructions",
+        "tools",
+        "parallel_tool_calls",
+        "prompt_cache_key",
+    ];
+    only(body, "request", &known, faults);
+    if body["store"] != false {
+        faults.push("nothing is to be kept at the provider".to_owned());
+    }
+    for tool in body["tools"].as_array().into_iter().flatten() {
+        only(tool, "tools", &["type", "name", "description", "parameters", "strict"], faults);
+    }
+    let (mut open, mut seen): (Vec<String>, HashSet<String>) = Default::default();
+    let items = body["input"].as_array().map(Vec::as_slice).unwrap_or_default();
+    for (index, item) in items.iter().enumerate() {
+        let place = format!("input[{index}]");
+        let kind = item["type"].as_str().unwrap_or_default();
+        if matches!(kind, "message" | "reasoning") && !open.is_empty() {
+            faults.push(format!("{place}: the calls {open:?} have no output before it"));
+            open.clear();
+        }
+        match (kind, item["role"].as_str()) {
+            ("message", Some("user")) => {
+                only(item, &place, &["type", "role", "content"], faults);
+                input_parts(&item["content"], &place, faults);
+            }
+            ("message", Some("assistant")) => {
+                only(item, &place, &["type", "role", "content"], faults);
+                text(&item["content"], &place, faults);
+            }
+            ("reasoning", None) => {
+                only(item, &place, &["type", "id", "summary", "encrypted_content", "content"], faults);
+                if !item["summary"].is_array() {
+                    faults.push(format!("{place}: reasoning without a summary"));
+                }
+                if item.get("encrypted_content").is_none() && item.get("content").is_none() {
+                    faults.push(format!("{place}: reasoning that the provider does not have"));
+                }
+                let next = items[index + 1..].iter().find(|item| item["type"] != "reasoning");
+                if next.is_none_or(|next| next["type"] != "function_call" && next["role"] != "assistant") {
+                    faults.push(format!("{place}: reasoning without an item behind it"));
+                }
+            }
+            ("function_call", None) => {
+                only(item, &place, &["type", "call_id", "name", "arguments"], faults);
+                let id = id(&item["call_id"], &place, faults);
+                if !seen.insert(id.clone()) {
+                    faults.push(format!("{place}: the id {id} stands twice"));
+                }
+                open.push(id);
+                let arguments = item["arguments"].as_str().unwrap_or_default();
+                if !serde_json::from_str::<Value>(arguments).is_ok_and(|value| value.is_object()) {
+                    faults.push(format!("{place}: arguments that are no object: {arguments}"));
+                }
+            }
+            ("function_call_output", None) => {
+                only(item, &place, &["type", "call_id", "output"], faults);
+                match &item["output"] {
+                    parts @ Value::Array(_) => input_parts(parts, &place, faults),
+                    output => text(output, &place, faults),
+                }
+                let id = id(&item["call_id"], &place, faults);
+                match open.iter().position(|known| *known == id) {
+                    Some(at) => drop(open.remove(at)),
+                    None => faults.push(format!("{place}: an output without a call: {id}")),
+                }
+            }
+            (kind, role) => faults.push(format!("{place}: a `{kind}` of {role:?}")),
+        }
+    }
+    if !open.is_empty() {
+        faults.push(format!("the calls {open:?} have no output"));
+    }
+}
+
+fn input_parts(parts: &Value, place: &str, faults: &mut Vec<String>) {
+    let parts = parts.as_array().map(Vec::as_slice).unwrap_or_default();
+    if parts.is_empty() {
+        faults.push(format!("{place}: no content"));
+    }
+    for part in parts {
+        match part["type"].as_str() {
+            Some("input_text") => {
+                only(part, place, &["type", "text"], faults);
+                text(&part["text"], place, faults);
+            }
+            Some("input_image") => {
+                only(part, place, &["type", "image_url", "detail"], faults);
+                if !part["image_url"].as_str().is_some_and(|url| url.starts_with("data:image/")) {
+                    faults.push(format!("{place}: an image that is none"));
+                }
+            }
+            kind => faults.push(format!("{place}: a part {kind:?}")),
+        }
+    }
+}
+
+fn google(body: &Value, faults: &mut Vec<String>) {
+    only(body, "request", &["systemInstruction", "tools", "generationConfig", "contents"], faults);
+    only(&body["generationConfig"], "generationConfig", &["maxOutputTokens", "thinkingConfig"], faults);
+    for tool in body["tools"][0]["functionDeclarations"].as_array().into_iter().flatten() {
+        only(tool, "tools", &["name", "description", "parameters", "parametersJsonSchema"], faults);
+    }
+    let mut wanted: Vec<(Value, Value)> = Vec::new();
+    for (index, content) in body["contents"].as_array().into_iter().flatten().enumerate() {
+        let place = format!("contents[{index}]");
+        only(content, &place, &["role", "parts"], faults);
+        let role = content["role"].as_str().unwrap_or_default();
+        if index == 0 && role != "user" {
+            faults.push(format!("{place}: the first must be the user's"));
+        }
+        let parts = content["parts"].as_array().map(Vec::as_slice).unwrap_or_default();
+        if parts.is_empty() {
+            faults.push(format!("{place}: no parts"));
+        }
+        let (mut called, mut answered) = (Vec::new(), Vec::new());
+        for part in parts {
+            only(
+                part,
+                &place,
+                &["text", "thought", "thoughtSignature", "inlineData", "functionCall", "functionResponse"],
+                faults,
+            );
+            let kinds = ["text", "inlineData", "functionCall", "functionResponse"];
+            if kinds.iter().filter(|kind| part.get(**kind).is_some()).count() != 1 {
+                faults.push(format!("{place}: a part of several kinds or none"));
+            }
+            if part.get("text").is_some() && part.get("thoughtSignature").is_none() {
+                text(&part["text"], &place, faults);
+            }
+            if let Some(call) = part.get("functionCall") {
+                only(call, &place, &["id", "name", "args"], faults);
+                if role != "model" || !call["args"].is_object() {
+                    faults.push(format!("{place}: a call of the {role}'s, or arguments that are no object"));
+                }
+                called.push((call["id"].clone(), call["name"].clone()));
+            }
+            if let Some(response) = part.get("functionResponse") {
+                only(response, &place, &["id", "name", "response", "parts"], faults);
+                if role != "user" || !response["response"].is_object() {
+                    faults.push(format!("{place}: a response of the {role}'s, or one that is no object"));
+                }
+                answered.push((response["id"].clone(), response["name"].clone()));
+            }
+        }
+        let left = std::mem::replace(&mut wanted, called);
+        if left != answered {
+            faults.push(format!("{place}: the calls {left:?} are answered by {answered:?}"));
+        }
+    }
+    if !wanted.is_empty() {
+        faults.push(format!("the calls {wanted:?} have no response"));
     }
 }
