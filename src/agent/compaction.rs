@@ -194,7 +194,8 @@ impl Core {
         let is_user = |(_, message): &&(EntryId, Arc<Message>)| matches!(message.as_ref(), Message::User(_));
         let latest_request = match kept.iter().any(|item| is_user(&item)) {
             true => None,
-            false => old.iter().rfind(is_user).map(|(_, message)| text_of(message.content())),
+            // It may lie before the last compaction: it is carried on through all of them.
+            false => self.latest_request(),
         };
         let latest_request = latest_request.map(|request| text::head(&request, 16_000).to_owned());
         let messages = |part: &[(EntryId, Arc<Message>)]| part.iter().map(|(_, message)| message.clone()).collect();
@@ -204,6 +205,15 @@ impl Core {
             kept: messages(kept),
             first_kept: kept.first().map(|(id, _)| *id),
             latest_request,
+        })
+    }
+
+    /// The newest message of the person's on the path.
+    fn latest_request(&self) -> Option<String> {
+        let path = self.session.tree().branch();
+        path.iter().rev().find_map(|entry| match entry.message().map(AsRef::as_ref) {
+            Some(Message::User(user)) => Some(text_of(&user.content)),
+            _ => None,
         })
     }
 

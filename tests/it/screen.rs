@@ -1,7 +1,6 @@
 //! The full-screen interface in a real pty, over real HTTP.
 
 use std::fs;
-use std::process::Command;
 
 use serde_json::{Value, json};
 

@@ -92,6 +92,7 @@ fn remember(app: &mut AppState, effects: &mut Vec<Effect>) {
     effects.push(Effect::Remember(text));
 }
 
+/// Sends a message to the agent, and shows it.
 pub fn send_message(app: &mut AppState, message: UserMessage, delivery: Delivery, effects: &mut Vec<Effect>) {
     app.transcript.to_end();
     app.search = None;
