@@ -56,6 +56,27 @@ impl Depth {
         if term.contains("256color") { Depth::Ansi256 } else { Depth::Ansi16 }
     }
 
+    /// Whether the terminal shows links (OSC 8), as far as its environment tells: those that do not know them may print their
+    /// addresses as text.
+    pub fn hyperlinks(get: impl Fn(&str) -> Option<String>) -> bool {
+        let set = |name: &str| get(name).filter(|value| !value.is_empty());
+        let number = |name: &str| set(name).and_then(|value| value.parse::<u32>().ok()).unwrap_or(0);
+        let program = set("TERM_PROGRAM").unwrap_or_default();
+        let version = set("TERM_PROGRAM_VERSION").unwrap_or_default();
+        match program.as_str() {
+            // tmux passes them on since 3.4.
+            "tmux" => version.trim_end_matches(char::is_alphabetic).parse::<f32>().is_ok_and(|version| version >= 3.4),
+            "iTerm.app" | "WezTerm" | "vscode" | "ghostty" => set("TMUX").is_none(),
+            _ => {
+                let term = set("TERM").unwrap_or_default();
+                let known = ["xterm-kitty", "xterm-ghostty", "alacritty", "foot", "wezterm"];
+                let kin =
+                    set("WT_SESSION").is_some() || set("KONSOLE_VERSION").is_some() || number("VTE_VERSION") >= 5000;
+                set("TMUX").is_none() && (kin || known.iter().any(|name| term.starts_with(name)))
+            }
+        }
+    }
+
     /// The nearest colour that there is; `None` where there are none.
     pub fn nearest(self, colour: Color) -> Option<Color> {
         match (self, colour) {

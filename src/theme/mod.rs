@@ -168,6 +168,8 @@ pub struct Theme {
     pub name: String,
     /// Whether it is made for a dark background.
     pub dark: bool,
+    /// Whether the terminal shows links (OSC 8), so that their addresses need not stand behind them.
+    pub hyperlinks: bool,
     ui: [Option<Color>; Token::ALL.len()],
     syntax: [Option<Color>; Class::ALL.len()],
 }
@@ -231,6 +233,7 @@ impl Theme {
     pub fn built_in(name: &str) -> Self {
         let (name, source) = BUILT_IN.iter().find(|(known, _)| *known == name).unwrap_or(&BUILT_IN[0]);
         file::parse_alone(source).unwrap_or_else(|_| Theme {
+            hyperlinks: false,
             name: (*name).to_owned(),
             dark: true,
             ui: [None; Token::ALL.len()],

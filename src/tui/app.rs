@@ -334,7 +334,9 @@ impl AppState {
 
     /// Takes a theme.
     pub fn set_theme(&mut self, theme: Theme) {
+        let hyperlinks = self.theme.hyperlinks;
         self.theme = theme.at_depth(self.depth);
+        self.theme.hyperlinks = hyperlinks;
         self.generation += 1;
         self.dirty = true;
     }

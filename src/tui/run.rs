@@ -273,6 +273,7 @@ impl Ui {
         let folder = options.home.file("themes");
         let depth = Depth::from_env(env);
         let mut app = AppState::new(size, options.cwd.clone(), folder, depth, &theme, dark);
+        app.theme.hyperlinks = Depth::hyperlinks(env);
         app.mouse_on = options.mouse;
         // Read here and not later, so that the first frame has its colours; it is one small file at most.
         let name = if theme == "auto" { super::app::automatic(depth, dark) } else { &theme };
@@ -498,7 +499,8 @@ impl Ui {
         self.app.now = begun;
         let scrolled = layout::layout(&mut self.app);
         let app = &self.app;
-        let bytes = self.painter.frame(scrolled, |buffer| draw::draw(app, buffer));
+        let links = draw::links(app);
+        let bytes = self.painter.frame(scrolled, &links, |buffer| draw::draw(app, buffer));
         if !bytes.is_empty() {
             self.terminal.write(bytes)?;
         }

@@ -74,7 +74,7 @@ fn a_frame_while_a_long_answer_streams(bencher: Bencher) {
     bencher.bench_local(|| {
         app.transcript.event(Event::Delta { text: "more ".into() }, Instant::now());
         let scrolled = layout::layout(&mut app);
-        painter.frame(scrolled, |buffer| draw::draw(&app, buffer)).len()
+        painter.frame(scrolled, &[], |buffer| draw::draw(&app, buffer)).len()
     });
 }
 
@@ -90,7 +90,7 @@ fn a_key_in_a_long_transcript(bencher: Bencher) {
             app.prompt.reset("");
         }
         let scrolled = layout::layout(&mut app);
-        painter.frame(scrolled, |buffer| draw::draw(&app, buffer)).len()
+        painter.frame(scrolled, &[], |buffer| draw::draw(&app, buffer)).len()
     });
 }
 

@@ -306,12 +306,12 @@ fn b76_the_terminal_shows_what_was_drawn_after_any_change() {
     let mut parser = vt100::Parser::new(height, width, 0);
     let mut step = |app: &mut AppState| {
         let scrolled = layout::layout(app);
-        let bytes = painter.frame(scrolled, |buffer| draw(app, buffer)).to_owned();
+        let bytes = painter.frame(scrolled, &[], |buffer| draw(app, buffer)).to_owned();
         assert!(!bytes.contains("\x1b[3J"));
         parser.process(bytes.as_bytes());
         let mut fresh = crate::tui::term::Painter::new(area);
         let mut terminal = vt100::Parser::new(height, width, 0);
-        terminal.process(fresh.frame(None, |buffer| draw(app, buffer)).as_bytes());
+        terminal.process(fresh.frame(None, &[], |buffer| draw(app, buffer)).as_bytes());
         for y in 0..height {
             for x in 0..width {
                 let cell = |parser: &vt100::Parser| {
@@ -360,7 +360,7 @@ fn b74_frames_while_streaming_are_small() {
     for n in 0..300 {
         event(&mut app, Event::Delta { text: format!("word{n} ") });
         let scrolled = layout::layout(&mut app);
-        let bytes = painter.frame(scrolled, |buffer| draw(&app, buffer));
+        let bytes = painter.frame(scrolled, &[], |buffer| draw(&app, buffer));
         if n > 0 {
             assert!(!bytes.contains("\x1b[2J"));
             total += bytes.len();

@@ -10,6 +10,7 @@ use ratatui::layout::{Position, Rect};
 use ratatui::style::Style;
 
 use super::app::AppState;
+use super::term::Link;
 use super::transcript::row::Span;
 use crate::text;
 
@@ -35,6 +36,14 @@ pub fn draw(app: &AppState, buffer: &mut Buffer) -> Option<Position> {
         Some(over) => overlay::overlay(app, over, buffer),
         None => Some(caret).filter(|_| app.reviews.first().is_none()).filter(|caret| buffer.area.contains(*caret)),
     }
+}
+
+/// The links of the transcript that show, for a terminal that knows them. What lies over the transcript has none.
+pub fn links(app: &AppState) -> Vec<Link> {
+    if !app.theme.hyperlinks || app.overlay.is_some() || app.popup.is_some() || !app.regions.usable {
+        return Vec::new();
+    }
+    transcript::links(app)
 }
 
 /// Writes spans from left to right, at most `width` cells; where it ended.

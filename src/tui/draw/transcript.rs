@@ -6,6 +6,7 @@ use ratatui::style::Style;
 use unicode_segmentation::UnicodeSegmentation;
 
 use super::super::app::AppState;
+use super::super::term::Link;
 use super::super::transcript::block::Block;
 use super::super::transcript::{Anchor, Place, Row};
 use crate::text;
@@ -33,6 +34,27 @@ pub(super) fn transcript(app: &AppState, buffer: &mut Buffer) {
         let x = area.right().saturating_sub(text::width(mark) as u16 + 1);
         buffer.set_stringn(x, area.bottom() - 1, mark, usize::from(area.width), app.theme.style(token));
     }
+}
+
+/// Where the visible rows have links.
+pub(super) fn links(app: &AppState) -> Vec<Link> {
+    let area = app.regions.transcript;
+    let mut out = Vec::new();
+    if !app.regions.side_by_side && app.pane.is_some() {
+        return out;
+    }
+    for (index, place) in app.transcript.view.iter().enumerate().take(usize::from(area.height)) {
+        let row = app.transcript.blocks.get(place.block).and_then(|block| block.row(place.row));
+        let mut x = area.x;
+        for span in row.iter().flat_map(|row| &row.spans) {
+            let end = x.saturating_add(text::width(&span.text) as u16).min(area.right());
+            if let Some(target) = &span.link {
+                out.push(Link { y: area.y + index as u16, from: x, to: end, target: target.clone() });
+            }
+            x = end;
+        }
+    }
+    out
 }
 
 /// Lays the colours that have come over a row of code.

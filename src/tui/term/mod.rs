@@ -7,4 +7,4 @@ mod screen;
 
 pub use guard::{Options, Terminal, restore_on_panic};
 pub use input::{Decoder, Input};
-pub use screen::{Painter, Scrolled};
+pub use screen::{Link, Painter, Scrolled};

@@ -3,6 +3,7 @@
 //! together with its memory of it.
 
 use std::fmt::Write as _;
+use std::sync::Arc;
 
 use ratatui::buffer::{Buffer, Cell};
 use ratatui::layout::{Position, Rect};
@@ -21,6 +22,19 @@ pub struct Scrolled {
     pub up: u16,
 }
 
+/// Cells of a row that lead somewhere.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Link {
+    /// The row.
+    pub y: u16,
+    /// The first column.
+    pub from: u16,
+    /// The column after the last.
+    pub to: u16,
+    /// The address, in plain characters.
+    pub target: Arc<str>,
+}
+
 /// Turns frames into bytes.
 #[derive(Debug)]
 pub struct Painter {
@@ -31,6 +45,8 @@ pub struct Painter {
     anew: bool,
     out: String,
     pen: Pen,
+    /// Where the terminal was told that what follows leads.
+    link: Option<Arc<str>>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -53,6 +69,7 @@ impl Painter {
             anew: true,
             out: String::new(),
             pen: PLAIN,
+            link: None,
         }
     }
 
@@ -76,8 +93,13 @@ impl Painter {
     }
 
     /// Draws a frame and gives the bytes for it; empty where nothing changed. `draw` fills an empty buffer
-    /// and says where the caret stands.
-    pub fn frame(&mut self, scrolled: Option<Scrolled>, draw: impl FnOnce(&mut Buffer) -> Option<Position>) -> &str {
+    /// and says where the caret stands. Cells that `links` names are sent as links.
+    pub fn frame(
+        &mut self,
+        scrolled: Option<Scrolled>,
+        links: &[Link],
+        draw: impl FnOnce(&mut Buffer) -> Option<Position>,
+    ) -> &str {
         self.next.reset();
         let caret = draw(&mut self.next);
         self.out.clear();
@@ -92,10 +114,13 @@ impl Painter {
             self.scroll(scrolled);
         }
         for y in 0..self.next.area.height {
-            self.row(y);
+            let first = links.partition_point(|link| link.y < y);
+            let count = links[first..].partition_point(|link| link.y == y);
+            self.row(y, &links[first..first + count]);
         }
         let painted = self.out.len() > begun;
         if painted {
+            self.lead(None);
             self.style(&Cell::EMPTY);
         }
         if caret != self.caret || painted || self.anew {
@@ -135,7 +160,15 @@ impl Painter {
         self.pen.at = None;
     }
 
-    fn row(&mut self, y: u16) {
+    /// Says where what follows leads.
+    fn lead(&mut self, target: Option<&Arc<str>>) {
+        if self.link.as_ref() != target {
+            let _ = write!(self.out, "\x1b]8;;{}\x1b\\", target.map_or("", |target| target));
+            self.link = target.cloned();
+        }
+    }
+
+    fn row(&mut self, y: u16, links: &[Link]) {
         let width = self.next.area.width;
         let start = usize::from(y) * usize::from(width);
         let blank_from = {
@@ -156,6 +189,7 @@ impl Painter {
                 let end = start + usize::from(width);
                 if doubtful > 0 || self.shown.content[at..end].iter().any(|cell| *cell != Cell::EMPTY) {
                     self.move_to(x, y);
+                    self.lead(None);
                     self.style(&Cell::EMPTY);
                     self.out.push_str("\x1b[K");
                 }
@@ -165,6 +199,8 @@ impl Painter {
             doubtful = doubtful.max(before).max(cells).saturating_sub(cells);
             self.move_to(x, y);
             let cell = self.next.content[at].clone();
+            let link = links.iter().find(|link| link.from <= x && x < link.to);
+            self.lead(link.map(|link| &link.target));
             self.style(&cell);
             let symbol = cell.symbol();
             let simple = symbol.len() == 1 || symbol.chars().nth(1).is_none();
@@ -308,7 +344,7 @@ mod tests {
             &[],
         ];
         for lines in frames {
-            let bytes = painter.frame(None, |buffer| {
+            let bytes = painter.frame(None, &[], |buffer| {
                 write(buffer, lines);
                 Some(Position { x: 3, y: 1 })
             });
@@ -323,11 +359,11 @@ mod tests {
     #[test]
     fn nothing_is_sent_where_nothing_changed() {
         let mut painter = Painter::new(Rect::new(0, 0, 10, 2));
-        painter.frame(None, |buffer| {
+        painter.frame(None, &[], |buffer| {
             write(buffer, &["one"]);
             None
         });
-        let again = painter.frame(None, |buffer| {
+        let again = painter.frame(None, &[], |buffer| {
             write(buffer, &["one"]);
             None
         });
@@ -341,14 +377,14 @@ mod tests {
         let first = ["head", "a1111111", "b2222222", "c3333333", "foot"];
         parser.process(
             painter
-                .frame(None, |buffer| {
+                .frame(None, &[], |buffer| {
                     write(buffer, &first);
                     None
                 })
                 .as_bytes(),
         );
         let second = ["head", "b2222222", "c3333333", "d4444444", "foot"];
-        let bytes = painter.frame(Some(Scrolled { top: 1, bottom: 4, up: 1 }), |buffer| {
+        let bytes = painter.frame(Some(Scrolled { top: 1, bottom: 4, up: 1 }), &[], |buffer| {
             write(buffer, &second);
             None
         });
@@ -360,7 +396,7 @@ mod tests {
     #[test]
     fn styles_are_carried_over() {
         let mut painter = Painter::new(Rect::new(0, 0, 6, 1));
-        let bytes = painter.frame(None, |buffer| {
+        let bytes = painter.frame(None, &[], |buffer| {
             buffer.set_string(0, 0, "ab", Style::new().fg(Color::Rgb(1, 2, 3)).add_modifier(Modifier::BOLD));
             buffer.set_string(2, 0, "cd", Style::new().fg(Color::Rgb(1, 2, 3)));
             buffer.set_string(4, 0, "e", Style::new().bg(Color::Indexed(9)));

@@ -1,5 +1,7 @@
 //! Markdown into rows. [`Flow`] takes a text that grows and lays out anew only what is not yet settled.
 
+use std::sync::Arc;
+
 use pulldown_cmark::{Alignment, CodeBlockKind, Event, HeadingLevel, Options, Parser, Tag, TagEnd};
 use ratatui::style::{Modifier, Style};
 
@@ -225,6 +227,13 @@ fn strip_indent(line: &str, indent: usize) -> &str {
     &line[blanks..]
 }
 
+/// An address as a terminal may be sent it: of the web or of mail, in plain characters (traps.md B148).
+fn target(address: &str) -> Option<Arc<str>> {
+    let lower = address.to_ascii_lowercase();
+    let safe = ["http://", "https://", "mailto:"].iter().any(|scheme| lower.starts_with(scheme));
+    (safe && address.len() <= 2000 && address.bytes().all(|byte| byte.is_ascii_graphic())).then(|| address.into())
+}
+
 /// Lays out one chunk of Markdown.
 struct Builder<'t> {
     theme: &'t Theme,
@@ -239,6 +248,8 @@ struct Builder<'t> {
     styles: Vec<Style>,
     lists: Vec<Option<u64>>,
     link: Option<(String, usize)>,
+    /// Where the link that is open leads, where the terminal shows links.
+    target: Option<Arc<str>>,
     in_code: bool,
     table: Option<table::Table>,
     /// Whether the item that is open has paragraphs parted by blank rows.
@@ -266,6 +277,7 @@ impl<'t> Builder<'t> {
             styles: vec![Style::new()],
             lists: Vec::new(),
             link: None,
+            target: None,
             in_code: false,
             table: None,
             tight: true,
@@ -379,6 +391,7 @@ impl<'t> Builder<'t> {
             Tag::Strong => self.styles.push(with(style, Modifier::BOLD)),
             Tag::Strikethrough => self.styles.push(with(style, Modifier::CROSSED_OUT)),
             Tag::Link { dest_url, .. } | Tag::Image { dest_url, .. } => {
+                self.target = Some(&dest_url).filter(|_| self.theme.hyperlinks).and_then(|address| target(address));
                 self.link = Some((dest_url.to_string(), self.spans.len()));
                 self.styles.push(with(style.patch(self.theme.style(Token::Link)), Modifier::UNDERLINED));
             }
@@ -485,6 +498,9 @@ impl<'t> Builder<'t> {
     fn end_link(&mut self) {
         self.styles.pop();
         let Some((address, begun)) = self.link.take() else { return };
+        if self.target.take().is_some() {
+            return;
+        }
         let shown: String = self.spans.iter().skip(begun).map(|span| span.text.as_str()).collect();
         let address = text::visible(&address);
         if shown.trim() != address && !address.starts_with('#') && address != format!("mailto:{shown}") {
@@ -496,8 +512,8 @@ impl<'t> Builder<'t> {
     fn push(&mut self, text: &str, style: Style) {
         let text = tidy(text);
         match self.spans.last_mut() {
-            Some(last) if last.style == style => last.text.push_str(&text),
-            _ => self.spans.push(Span::new(text, style)),
+            Some(last) if last.style == style && last.link == self.target => last.text.push_str(&text),
+            _ => self.spans.push(Span { link: self.target.clone(), ..Span::new(text, style) }),
         }
     }
 

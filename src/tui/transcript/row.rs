@@ -1,5 +1,7 @@
 //! Rows: what a block is laid out into, and the one function that wraps text.
 
+use std::sync::Arc;
+
 use ratatui::buffer::Buffer;
 use ratatui::style::{Modifier, Style};
 use unicode_segmentation::UnicodeSegmentation;
@@ -13,12 +15,14 @@ pub struct Span {
     pub text: String,
     /// How it looks.
     pub style: Style,
+    /// Where it leads, of a link that the terminal shows as one; it is fit to be sent to a terminal.
+    pub link: Option<Arc<str>>,
 }
 
 impl Span {
     /// A piece.
     pub fn new(text: impl Into<String>, style: Style) -> Self {
-        Span { text: text.into(), style }
+        Span { text: text.into(), style, link: None }
     }
 }
 
@@ -188,9 +192,9 @@ pub fn wrap(spans: &[Span], first: &[Span], rest: &[Span], width: u16, how: Wrap
                     Some(mark) => {
                         let carried = line.cut(mark);
                         let mut fresh = next(if mark.blank { Join::Blank } else { Join::Tight });
-                        for (text, style, index) in carried {
-                            fresh.used += text::width(&text);
-                            fresh.push(&text, style, index);
+                        for (span, index) in carried {
+                            fresh.used += text::width(&span.text);
+                            fresh.push(&span.text, &span, index);
                         }
                         rows.push(std::mem::replace(&mut line, fresh).row());
                     }
@@ -208,7 +212,7 @@ pub fn wrap(spans: &[Span], first: &[Span], rest: &[Span], width: u16, how: Wrap
             if cells == 2 && line.used > 0 {
                 line.mark(false);
             }
-            line.push(grapheme, span.style, index);
+            line.push(grapheme, span, index);
             line.used += cells;
             if grapheme == " " || cells == 2 {
                 line.mark(grapheme == " ");
@@ -256,13 +260,14 @@ struct Mark {
 }
 
 impl Line {
-    fn push(&mut self, text: &str, style: Style, source: usize) {
+    /// Adds text that looks, and leads, as `like` does.
+    fn push(&mut self, text: &str, like: &Span, source: usize) {
         match self.spans.last_mut() {
             Some(last) if self.source == Some(source) => last.text.push_str(text),
             _ => {
                 let mut owned = String::with_capacity(text.len().max(24));
                 owned.push_str(text);
-                self.spans.push(Span::new(owned, style));
+                self.spans.push(Span { text: owned, style: like.style, link: like.link.clone() });
                 self.source = Some(source);
             }
         }
@@ -276,16 +281,15 @@ impl Line {
     }
 
     /// Cuts what stands after a mark off, and the blank before it.
-    fn cut(&mut self, mark: Mark) -> Vec<(String, Style, usize)> {
+    fn cut(&mut self, mark: Mark) -> Vec<(Span, usize)> {
         let source = self.source.unwrap_or(0);
         let later = self.spans.split_off(mark.span + 1);
         let count = later.len();
         let tail = self.spans[mark.span].text.split_off(mark.byte);
-        let style = self.spans[mark.span].style;
-        let mut carried = vec![(tail, style, source.saturating_sub(count))];
-        carried
-            .extend(later.into_iter().enumerate().map(|(at, span)| (span.text, span.style, source + 1 + at - count)));
-        carried.retain(|(text, ..)| !text.is_empty());
+        let tail = Span { text: tail, ..self.spans[mark.span].clone() };
+        let mut carried = vec![(tail, source.saturating_sub(count))];
+        carried.extend(later.into_iter().enumerate().map(|(at, span)| (span, source + 1 + at - count)));
+        carried.retain(|(span, _)| !span.text.is_empty());
         if mark.blank {
             let kept = self.spans[mark.span].text.trim_end_matches(' ').len();
             self.spans[mark.span].text.truncate(kept);
