@@ -41,6 +41,11 @@ pub trait Tool: Send + Sync {
         None
     }
 
+    /// Whether it keeps to [`ShellSettings::fence`] in all that it does.
+    fn fenced(&self) -> bool {
+        false
+    }
+
     /// Mends shapes of arguments that models are known to send, before they are checked against the schema.
     fn prepare(&self, arguments: Arguments) -> Arguments {
         arguments
@@ -97,11 +102,22 @@ pub struct ShellSettings {
     pub kill_grace_ms: u64,
     /// Environment variables that are set for every command.
     pub env: Vec<(String, String)>,
+    /// What commands are kept to; `None`: they run with the person's rights.
+    pub fence: Option<Arc<Fence>>,
+}
+
+/// What a sandboxed command is kept to. Reading is not fenced.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Fence {
+    /// Files and folders whose content it may create, change and delete.
+    pub write: Vec<PathBuf>,
+    /// Whether it may use TCP.
+    pub network: bool,
 }
 
 impl Default for ShellSettings {
     fn default() -> Self {
-        ShellSettings { program: None, timeout_s: 600, kill_grace_ms: 2000, env: Vec::new() }
+        ShellSettings { program: None, timeout_s: 600, kill_grace_ms: 2000, env: Vec::new(), fence: None }
     }
 }
 

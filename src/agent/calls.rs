@@ -9,10 +9,10 @@ use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 
 use super::core::{Core, RunError};
-use super::review;
-use crate::event::{Decision, ErrorKind, Event};
+use super::fenced::{self, Left, Ran, Ready};
+use super::review::{Pass, Passage};
+use crate::event::{DecidedBy, Decision, ErrorKind, Event};
 use crate::message::{AssistantMessage, Block, Message, StopReason, ToolCall, ToolMessage, text_of};
-use crate::session::Record;
 use crate::tool::{path, schema};
 use crate::toolkit::{Arguments, LiveOutput, Risk, Tool, ToolContext, ToolError, ToolOutput};
 
@@ -50,14 +50,19 @@ impl Repeats {
 
 /// A call that is ready to run, or what it comes to without running.
 enum Prepared {
-    Run(Arc<dyn Tool>, Arguments),
+    Run(Arc<dyn Tool>, Arguments, Pass),
     Refused(String),
+    Cancelled,
 }
+
+/// A call in its group.
+type Grouped = (usize, Arc<dyn Tool>, Arguments, Pass);
 
 struct Finished {
     index: usize,
     result: Result<ToolOutput, ToolError>,
     duration: Duration,
+    left: Option<Left>,
 }
 
 impl Core {
@@ -82,7 +87,7 @@ impl Core {
                 self.prepare(call, tool).await
             });
         }
-        let changes = |call: &Prepared| matches!(call, Prepared::Run(tool, _) if tool.risk() != Risk::ReadOnly);
+        let changes = |call: &Prepared| matches!(call, Prepared::Run(tool, ..) if tool.risk() != Risk::ReadOnly);
         if prepared.iter().any(changes) {
             self.before_changes().await;
         }
@@ -110,21 +115,14 @@ impl Core {
                 return Prepared::Refused(format!("not run: the arguments do not fit.\n{wrong}\nGiven: {given}"));
             }
         };
-        let review = review::by_mode(self.mode, tool.risk());
-        let (id, risk, reason) = (call.id.clone(), tool.risk(), review.reason.clone());
-        self.bus.emit(Event::ToolReview { id, risk, decision: review.decision, by: review.by, reason }).await;
-        if review.decision == Decision::Allowed {
-            return Prepared::Run(tool, arguments);
+        if self.cancel.is_cancelled() {
+            return Prepared::Cancelled;
         }
-        let record = Record::Review {
-            tool_call_id: call.id.clone(),
-            risk,
-            decision: review.decision.into(),
-            by: review.by.into(),
-            reason: review.reason.clone(),
-        };
-        self.append_record(record).await;
-        Prepared::Refused(format!("denied: {}", review.reason.unwrap_or_default()))
+        match self.review(call, &tool, &arguments, None).await {
+            Passage::Run(pass) => Prepared::Run(tool, arguments, pass),
+            Passage::Refused(text) => Prepared::Refused(text),
+            Passage::Cancelled => Prepared::Cancelled,
+        }
     }
 
     async fn execute(
@@ -140,17 +138,20 @@ impl Core {
         let mut failure = None;
         for (key, group) in self.group(calls, prepared, &mut failure, repeats).await {
             let mut work = Vec::new();
-            for (index, tool, arguments) in group {
+            for (index, tool, arguments, pass) in group {
                 waiting[index] = Some(Instant::now());
-                work.push((index, tool, self.tool_context(&calls[index], live.clone()), arguments));
+                let context =
+                    self.tool_context(&calls[index], LiveOutput::new(&calls[index].id, live.clone()), pass.fenced);
+                let ask = (!self.setup.headless).then(|| self.bus.clone());
+                work.push((index, Ready { tool, arguments, context, pass, ask }));
             }
-            let indices: Vec<usize> = work.iter().map(|(index, ..)| *index).collect();
+            let indices: Vec<usize> = work.iter().map(|(index, _)| *index).collect();
             let handle = running.spawn(async move {
                 let mut done = Vec::with_capacity(work.len());
-                for (index, tool, context, arguments) in work {
+                for (index, ready) in work {
                     let begun = Instant::now();
-                    let result = tool.run(context, arguments).await;
-                    done.push(Finished { index, result, duration: begun.elapsed() });
+                    let Ran { result, left } = fenced::run(ready).await;
+                    done.push(Finished { index, result, duration: begun.elapsed(), left });
                 }
                 done
             });
@@ -181,12 +182,16 @@ impl Core {
                                 index,
                                 result: Err(ToolError::model(text)),
                                 duration: waiting[index].map_or(Duration::ZERO, |begun| begun.elapsed()),
+                                left: None,
                             }).collect()
                         }
                     };
                     for done in finished {
                         waiting[done.index] = None;
                         let call = &calls[done.index];
+                        if let Some(left) = done.left {
+                            self.left_sandbox(call, left).await;
+                        }
                         if let Err(error) = self.store(call, done.result, done.duration, repeats).await {
                             failure.get_or_insert(error);
                         }
@@ -215,22 +220,25 @@ impl Core {
         prepared: Vec<Prepared>,
         failure: &mut Option<RunError>,
         repeats: &mut Repeats,
-    ) -> Vec<(Option<PathBuf>, Vec<(usize, Arc<dyn Tool>, Arguments)>)> {
+    ) -> Vec<(Option<PathBuf>, Vec<Grouped>)> {
         let mut groups: Vec<(Option<PathBuf>, Vec<_>)> = Vec::new();
         for (index, call) in prepared.into_iter().enumerate() {
             match call {
-                Prepared::Refused(text) => {
-                    let stored = self.store(&calls[index], Err(ToolError::Model(text)), Duration::ZERO, repeats).await;
-                    if let Err(error) = stored {
+                refused @ (Prepared::Refused(_) | Prepared::Cancelled) => {
+                    let why = match refused {
+                        Prepared::Refused(text) => ToolError::Model(text),
+                        Prepared::Run(..) | Prepared::Cancelled => ToolError::Cancelled,
+                    };
+                    if let Err(error) = self.store(&calls[index], Err(why), Duration::ZERO, repeats).await {
                         failure.get_or_insert(error);
                     }
                 }
-                Prepared::Run(tool, arguments) => {
+                Prepared::Run(tool, arguments, pass) => {
                     let key =
                         tool.writes(&arguments).map(|written| path::real(&path::resolve(&self.setup.cwd, &written)));
                     match groups.iter_mut().find(|(known, _)| key.is_some() && *known == key) {
-                        Some((_, group)) => group.push((index, tool, arguments)),
-                        None => groups.push((key, vec![(index, tool, arguments)])),
+                        Some((_, group)) => group.push((index, tool, arguments, pass)),
+                        None => groups.push((key, vec![(index, tool, arguments, pass)])),
                     }
                 }
             }
@@ -238,16 +246,40 @@ impl Core {
         groups
     }
 
-    fn tool_context(&self, call: &ToolCall, live: mpsc::Sender<crate::toolkit::LiveChunk>) -> ToolContext {
+    /// What a preview runs with.
+    pub(super) fn quiet_context(&self, call: &ToolCall) -> ToolContext {
+        self.tool_context(call, LiveOutput::none(), false)
+    }
+
+    fn tool_context(&self, call: &ToolCall, live: LiveOutput, fenced: bool) -> ToolContext {
+        let mut shell = self.loaded.shell();
+        if fenced {
+            shell.fence = self.ground.fence.clone().ok();
+        }
         ToolContext {
             call_id: call.id.clone(),
             cwd: self.setup.cwd.clone(),
             cancel: self.cancel.child_token(),
-            live: LiveOutput::new(&call.id, live),
+            live,
             outputs: self.setup.home.outputs_of(&self.session.header().id),
             images: self.model().is_ok_and(|model| model.images),
-            shell: Arc::new(self.loaded.shell()),
+            shell: Arc::new(shell),
         }
+    }
+
+    /// Stores the person's answer to whether a command might leave the sandbox.
+    async fn left_sandbox(&mut self, call: &ToolCall, left: Left) {
+        let command = call.arguments.get("command").and_then(serde_json::Value::as_str);
+        if let (true, Some(command)) = (left.session, command) {
+            self.unfence(command);
+        }
+        let (decision, reason) = match left.yes {
+            true => (Decision::Allowed, "run again without the sandbox".to_owned()),
+            false => {
+                (Decision::Denied, left.reason.unwrap_or_else(|| "not to run again without the sandbox".to_owned()))
+            }
+        };
+        self.told(call, Risk::Command, decision, DecidedBy::Person, Some(reason)).await;
     }
 
     /// Stores a result and tells of it.

@@ -9,8 +9,8 @@ use super::Agent;
 use super::core::Core;
 use super::files::Files;
 use super::protocol::{Activity, Command, Restore, Update};
-use super::review;
 use crate::choice::Thinking;
+use crate::config::trust::{Standing, Trust};
 use crate::context::conversation::in_force;
 use crate::event::{ChangeReason, CompactionTrigger, Event, UserSource};
 use crate::message::text_of;
@@ -92,9 +92,6 @@ impl Core {
             Command::SetThinking(level) => self.set_thinking(level).await,
             Command::SetMode(mode) => {
                 self.mode = mode;
-                if let Some(notice) = review::notice(mode) {
-                    self.bus.notice(notice).await;
-                }
                 self.tell_settings().await;
             }
             Command::NewSession => {
@@ -117,6 +114,7 @@ impl Core {
             Command::Name(name) => {
                 self.append_record(Record::Name { name: name.trim().to_owned() }).await;
             }
+            Command::Trust(yes) => self.trust(yes).await,
             Command::Reload => self.reload().await,
             Command::Prompt { .. }
             | Command::Shell { .. }
@@ -159,6 +157,7 @@ impl Core {
         self.jobs.kill_all();
         self.session = session;
         self.forget_thinking = None;
+        self.grants = Default::default();
         self.conversation = Default::default();
         self.files = Files::of(&self.setup.home, &self.setup.cwd, &self.loaded.settings.checkpoints);
         self.resume();
@@ -194,6 +193,7 @@ impl Core {
                 self.setup.cwd = cwd;
                 self.loaded = self.setup.load();
                 self.furnish();
+                self.ask_trust().await;
             } else {
                 let here = crate::home::tilde(&self.setup.cwd);
                 notices.push(format!("this session's directory {} is gone; it goes on in {here}", cwd.display()));
@@ -249,6 +249,25 @@ impl Core {
             self.resume();
             self.tell_session(Vec::new()).await;
             self.tell_settings().await;
+        }
+    }
+
+    /// Asks once whether what the project brings is trusted.
+    pub(super) async fn ask_trust(&self) {
+        if let Some((brought, Standing::Unknown | Standing::Changed)) = &self.loaded.project
+            && !self.setup.headless
+        {
+            self.bus.send(Update::Trust(brought.lines())).await;
+        }
+    }
+
+    /// Remembers the person's answer. It is bound to what was shown: files that changed meanwhile are asked again.
+    async fn trust(&mut self, yes: bool) {
+        let Some((brought, _)) = &self.loaded.project else { return };
+        match Trust::answer(&self.setup.home, brought, yes) {
+            Ok(()) if yes => self.reload().await,
+            Ok(()) => {}
+            Err(error) => self.bus.notice(format!("trust.json cannot be written: {error}")).await,
         }
     }
 

@@ -9,6 +9,7 @@ use super::bus::Bus;
 use super::fallback::Standing;
 use super::files::Files;
 use super::protocol::{AgentSettings, SessionState, Update};
+use super::review::{Grants, Ground};
 use super::setup::{Loaded, Setup};
 use crate::choice::{Mode, Thinking};
 use crate::config::secret;
@@ -44,6 +45,10 @@ pub struct Core {
     /// A provider refused what was thought up to this message, so that nothing of that goes back.
     pub(super) forget_thinking: Option<Arc<Message>>,
     pub(super) files: Files,
+    pub(super) ground: Ground,
+    pub(super) grants: Grants,
+    /// It was told in this run that a call was refused because nobody can be asked.
+    pub(super) told_denial: bool,
     /// The last compaction made too little room, so that another one by itself would not help.
     pub(super) tight: bool,
     /// What was last told of the session not being saved.
@@ -88,6 +93,9 @@ impl Core {
             cancel: CancellationToken::new(),
             forget_thinking: None,
             files,
+            ground: Ground::of(&setup, &loaded),
+            grants: Grants::default(),
+            told_denial: false,
             tight: false,
             told_problem: None,
             setup,
@@ -100,6 +108,7 @@ impl Core {
 
     /// Makes the tools and the system prompt from what was loaded.
     pub(super) fn furnish(&mut self) {
+        self.ground = Ground::of(&self.setup, &self.loaded);
         let names = self.setup.overrides.tools.as_ref().unwrap_or(&self.loaded.settings.tools);
         self.tools = tool::builtin(&self.jobs).only(names);
         let define = |tool: &Arc<dyn crate::toolkit::Tool>| ToolDefinition {

@@ -2,7 +2,7 @@
 //! model asks for nothing more. It knows neither screen nor terminal.
 //!
 //! [`spawn`] starts it on a task of its own; [`Command`]s go in, [`Update`]s come out. `run` is the loop, `answer` one
-//! model call, `calls` the tool calls of one answer, `review` the gate before them, `compaction` what happens when the
+//! model call, `calls` the tool calls of one answer, `review` the gate before them, `fenced` runs them, `compaction` what happens when the
 //! window fills, `files` the
 //! files that go with the conversation, `commands` what a person asks between runs, `inbox` what comes in while work goes on.
 
@@ -13,6 +13,7 @@ mod commands;
 mod compaction;
 mod core;
 mod fallback;
+mod fenced;
 mod files;
 mod inbox;
 mod protocol;
@@ -78,12 +79,7 @@ impl Agent {
         let notices = self.core.session.notices().to_vec();
         self.core.tell_session(notices).await;
         self.core.tell_settings().await;
-        // Of the default nobody needs to be told each time.
-        if self.core.setup.overrides.mode.is_some()
-            && let Some(notice) = review::notice(self.core.mode)
-        {
-            self.core.bus.notice(notice).await;
-        }
+        self.core.ask_trust().await;
         while let Some(command) = self.inbox.next().await {
             self.handle(command).await;
         }

@@ -83,6 +83,8 @@ pub enum Command {
     },
     /// Names the session.
     Name(String),
+    /// Trusts what the project brings as it stands now, or declines it.
+    Trust(bool),
     /// Reads models, settings, rules, skills and plugins again.
     Reload,
 }
@@ -132,6 +134,8 @@ pub enum Update {
     Settings(Box<AgentSettings>),
     /// A call waits for the person.
     Review(ReviewRequest),
+    /// The project brings files that do nothing until the person trusts them: a line for each.
+    Trust(Vec<String>),
     /// What a restore of files would change.
     RestorePreview(RestorePreview),
     /// Output of a command of the person's own, as it comes.

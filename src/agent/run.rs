@@ -27,6 +27,7 @@ impl Agent {
     pub(super) async fn run(&mut self, message: UserMessage) {
         self.core.cancel = self.inbox.begin();
         self.core.tight = false;
+        self.core.told_denial = false;
         self.core.bus.send(Update::Activity(Activity::Running)).await;
         let mut progress = Progress::default();
         let entry = self.core.take_in(message, UserSource::Prompt).await;

@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use crate::choice::{Mode, Thinking};
 use crate::config::models::SelectError;
+use crate::config::trust::{Brought, Standing, Trust};
 use crate::config::{Models, Settings};
 use crate::context::prompt::{PromptParts, system};
 use crate::context::{read_text, rules, skills};
@@ -72,21 +73,42 @@ pub struct Loaded {
     pub prompt: PromptParts,
     /// What was wrong with any of it, in sentences for the person.
     pub notices: Vec<String>,
+    /// What the project brings, and how far the person trusts it.
+    pub project: Option<(Brought, Standing)>,
 }
 
 impl Setup {
     /// Reads everything.
     pub fn load(&self) -> Loaded {
-        let (settings, mistakes) = Settings::read(&[&self.home.agent("settings.json")]);
-        let mut notices: Vec<String> = mistakes.iter().map(ToString::to_string).collect();
+        let brought = Brought::of(&self.cwd);
+        let standing = Trust::read(&self.home).standing(&brought);
+        let trusted = Some(&brought).filter(|_| standing == Standing::Trusted);
+        let over = trusted.and_then(|brought| brought.item("settings.json"));
+        let over = over.map(|item| (item.path.as_path(), item.text.as_str()));
+        let (settings, mistakes) = Settings::read_with(&[&self.home.agent("settings.json")], over);
+        let mut notices: Vec<String> = brought.refused.clone();
+        notices.extend(untrusted(&brought, standing));
+        let mistakes: Vec<String> = mistakes.iter().map(ToString::to_string).collect();
+        notices.extend(mistakes);
+        notices.extend(super::review::Rules::of(&settings.permissions).1);
         let (models, mistakes) = Models::read(&self.home.agent("models.json"));
         notices.extend(mistakes.iter().map(ToString::to_string));
         let models = models.or_else(|| self.models.clone()).unwrap_or_default();
-        let prompt = self.prompt(&mut notices);
-        Loaded { settings, models, prompt, notices }
+        let prompt = self.prompt(trusted, &mut notices);
+        Loaded { settings, models, prompt, notices, project: Some((brought, standing)) }
     }
 
-    fn prompt(&self, notices: &mut Vec<String>) -> PromptParts {
+    /// What keeps commands in here, in `auto`.
+    ///
+    /// # Errors
+    /// Why nothing does.
+    pub fn sandbox(&self, settings: &Settings) -> Result<&'static str, String> {
+        let loaded = Loaded { settings: settings.clone(), ..Loaded::default() };
+        super::review::Ground::of(self, &loaded).fence?;
+        crate::tool::sandbox::support(settings.sandbox.network)
+    }
+
+    fn prompt(&self, project: Option<&Brought>, notices: &mut Vec<String>) -> PromptParts {
         let (rules, unread) = rules::discover(&self.home, &self.cwd);
         notices.extend(unread);
         let (skills, odd) = skills::discover(&self.home, &self.cwd);
@@ -102,11 +124,24 @@ impl Setup {
                 None
             }
         };
-        let replacement = self.overrides.system_prompt.clone().or_else(|| text("SYSTEM.md"));
-        let appended =
-            text("APPEND_SYSTEM.md").into_iter().chain(self.overrides.append_system_prompt.clone()).collect();
+        let brought = |name: &str| project.and_then(|project| project.item(name)).map(|item| item.text.clone());
+        let replacement = self.overrides.system_prompt.clone().or_else(|| brought("SYSTEM.md"));
+        let replacement = replacement.or_else(|| text("SYSTEM.md"));
+        let appended = text("APPEND_SYSTEM.md").into_iter().chain(brought("APPEND_SYSTEM.md"));
+        let appended = appended.chain(self.overrides.append_system_prompt.clone()).collect();
         PromptParts { replacement, appended, rules, skills }
     }
+}
+
+/// What the person should know of a project that is not trusted.
+fn untrusted(brought: &Brought, standing: Standing) -> Option<String> {
+    let how = match standing {
+        Standing::Trusted | Standing::Declined => return None,
+        Standing::Unknown => "this project brings",
+        Standing::Changed => "what this project brings has changed since it was trusted:",
+    };
+    let files = brought.lines().join(", ");
+    Some(format!("{how} {files}. None of it is in force; look at it, then run `violin trust` here"))
 }
 
 impl Loaded {
@@ -177,6 +212,7 @@ impl Loaded {
             timeout_s: self.settings.limits.bash_timeout_s,
             kill_grace_ms: self.settings.limits.kill_grace_ms,
             env: vec![("VIOLIN".to_owned(), "1".to_owned()), ("AI_AGENT".to_owned(), "violin".to_owned())],
+            fence: None,
         }
     }
 }

@@ -33,6 +33,8 @@ pub enum Subcommand {
     Sessions(SessionsArgs),
     /// List the configured models
     Models(ModelsArgs),
+    /// Trust what a directory brings in .violin, as it stands now
+    Trust(TrustArgs),
     /// Check what works here, and what to do about the rest
     Doctor(DoctorArgs),
     /// Delete what is old: sessions, whole outputs, checkpoints
@@ -160,6 +162,18 @@ pub enum ModelsAction {
     List,
     /// Ask each configured provider which models it offers
     Check,
+}
+
+#[derive(Debug, Args)]
+pub struct TrustArgs {
+    /// The directory; without it, this one
+    pub directory: Option<PathBuf>,
+    /// List what is trusted
+    #[arg(long, conflicts_with = "directory")]
+    pub list: bool,
+    /// Take a directory's trust back
+    #[arg(long, value_name = "DIR", conflicts_with_all = ["directory", "list"])]
+    pub revoke: Option<PathBuf>,
 }
 
 #[derive(Debug, Args)]

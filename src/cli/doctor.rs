@@ -7,7 +7,7 @@ use serde::Serialize;
 
 use super::args::DoctorArgs;
 use super::{Exit, runtime, start};
-use crate::agent::Env;
+use crate::agent::{Env, Overrides, Setup};
 use crate::config::discover;
 use crate::config::{Models, Settings};
 use crate::home::{Home, private_dir};
@@ -40,7 +40,7 @@ pub fn run(home: &Home, env: Env, args: &DoctorArgs) -> Result<u8, Exit> {
     rows.push(servers(&env)?);
     rows.push(settings(home));
     rows.push(git());
-    rows.push(kernel());
+    rows.push(sandbox(home, &env));
     rows.push(storage(home));
     let mut out = io::stdout().lock();
     for row in &rows {
@@ -169,20 +169,40 @@ fn git() -> Row {
     }
 }
 
-fn kernel() -> Row {
-    #[cfg(target_os = "linux")]
-    {
-        let uname = rustix::system::uname();
-        let release = uname.release().to_string_lossy().into_owned();
-        let modules = std::fs::read_to_string("/sys/kernel/security/lsm").unwrap_or_default();
-        let landlock = match modules.contains("landlock") {
-            true => "Landlock is there",
-            false => "no Landlock that could be seen",
-        };
-        Row::good("kernel", format!("Linux {release}, {landlock}; commands run without a sandbox in this version"))
+/// Whether commands in `auto` run in a sandbox here.
+fn sandbox(home: &Home, env: &Env) -> Row {
+    let settings = Settings::read(&[&home.agent("settings.json")]).0;
+    let cwd = std::env::current_dir().unwrap_or_default();
+    let setup = Setup {
+        home: home.clone(),
+        cwd,
+        overrides: Overrides::default(),
+        env: env.clone(),
+        models: None,
+        headless: true,
+    };
+    let system = system();
+    match setup.sandbox(&settings) {
+        Ok(kind) if settings.sandbox.network => {
+            Row::good("sandbox", format!("{system}: commands in `auto` write only in the project ({kind})"))
+        }
+        Ok(kind) => Row::good(
+            "sandbox",
+            format!("{system}: commands in `auto` write only in the project, and use no TCP ({kind})"),
+        ),
+        Err(why) => Row::bad(
+            "sandbox",
+            format!("{system}: {why}"),
+            "`auto` asks for every command here; rules in settings.json (permissions.allow) let known ones run",
+        ),
     }
+}
+
+fn system() -> String {
+    #[cfg(target_os = "linux")]
+    return format!("Linux {}", rustix::system::uname().release().to_string_lossy());
     #[cfg(not(target_os = "linux"))]
-    Row::good("kernel", format!("{}; commands run without a sandbox in this version", std::env::consts::OS))
+    return std::env::consts::OS.to_owned();
 }
 
 fn storage(home: &Home) -> Row {

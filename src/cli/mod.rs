@@ -8,6 +8,7 @@ mod gc;
 mod models;
 mod sessions;
 mod start;
+mod trust;
 mod tui;
 
 use std::ffi::OsString;
@@ -79,6 +80,7 @@ fn dispatch(cli: Cli) -> Result<u8, Exit> {
         None => run(home, env, cli.run),
         Some(Subcommand::Sessions(sessions)) => sessions::run(&home, &sessions),
         Some(Subcommand::Models(models)) => models::run(&home, env, &models),
+        Some(Subcommand::Trust(args)) => trust::run(&home, &args),
         Some(Subcommand::Doctor(doctor)) => doctor::run(&home, env, &doctor),
         Some(Subcommand::Gc(args)) => gc::run(&home, &args),
         Some(Subcommand::Completions(completions)) => args::completions(&completions),

@@ -5,6 +5,7 @@ pub mod jsonc;
 pub mod models;
 pub mod secret;
 pub mod settings;
+pub mod trust;
 
 pub use jsonc::Mistake;
 pub use models::Models;

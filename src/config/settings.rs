@@ -214,6 +214,12 @@ impl Settings {
     /// The settings of these files, the later over the earlier, and every mistake in them. A key that is
     /// unknown or of the wrong type is left out; the rest applies.
     pub fn read(paths: &[&Path]) -> (Settings, Vec<Mistake>) {
+        Self::read_with(paths, None)
+    }
+
+    /// As [`Settings::read`], with a trusted project's file, as path and text, over the others. It adds to the rules in
+    /// place of replacing them, and cannot enter `yolo`: that takes a yes each time.
+    pub fn read_with(paths: &[&Path], project: Option<(&Path, &str)>) -> (Settings, Vec<Mistake>) {
         let mut mistakes = Vec::new();
         let mut merged = serde_json::to_value(Settings::default()).unwrap_or_default();
         let known = merged.clone();
@@ -226,6 +232,27 @@ impl Settings {
                 Ok(None) => {}
                 Err(mistake) => mistakes.push(mistake),
             }
+        }
+        match project.map(|(path, text)| Document::parse(path, text.to_owned())) {
+            Some(Ok(document)) => {
+                let mut kept = sift(&document, &known, &mut mistakes);
+                if kept.get("mode").is_some_and(|mode| mode == Mode::Yolo.name()) {
+                    kept.shift_remove("mode");
+                    mistakes
+                        .push(document.mistake(&["mode"], "a project cannot enter `yolo`; use --mode yolo or /mode"));
+                }
+                if let Some(Value::Object(rules)) = kept.get_mut("permissions") {
+                    for (name, list) in rules {
+                        let own = merged.pointer(&format!("/permissions/{name}")).and_then(Value::as_array);
+                        if let (Some(own), Value::Array(list)) = (own, list) {
+                            list.splice(0..0, own.iter().cloned());
+                        }
+                    }
+                }
+                merge(&mut merged, kept);
+            }
+            Some(Err(mistake)) => mistakes.push(mistake),
+            None => {}
         }
         // Each value was read once already, so that this cannot fail.
         (serde_json::from_value(merged).unwrap_or_default(), mistakes)
@@ -363,6 +390,17 @@ mod tests {
         assert!(mistakes.is_empty(), "{mistakes:?}");
         assert_eq!((settings.model.as_deref(), settings.thinking), (Some("a/b"), Thinking::High));
         assert_eq!((settings.limits.max_turns, settings.limits.bash_timeout_s), (Some(9), 5));
+    }
+
+    #[test]
+    fn a_project_adds_rules_and_never_enters_yolo() {
+        let dir = tempfile::tempdir().expect("a folder");
+        let own = dir.path().join("s.json");
+        std::fs::write(&own, r#"{"permissions": {"deny": ["bash(rm:*)"]}, "theme": "a"}"#).expect("written");
+        let project = r#"{"permissions": {"deny": [], "allow": ["bash"]}, "mode": "yolo", "theme": "b"}"#;
+        let (settings, mistakes) = Settings::read_with(&[&own], Some((Path::new("/p/.violin/settings.json"), project)));
+        assert_eq!((settings.permissions.deny.len(), settings.permissions.allow.len()), (1, 1));
+        assert_eq!((settings.mode, settings.theme.as_str(), mistakes.len()), (Mode::Auto, "b", 1));
     }
 
     #[test]

@@ -1,7 +1,8 @@
 //! The built-in tools: one file each, and one line each in `ROWS`.
 //!
 //! What the tools share stands beside them: [`path`] finds what a path means, [`files`] writes files whole and
-//! leaves receipts, [`schema`] checks arguments, [`image`] makes images fit for a model, `diff` makes hunks,
+//! leaves receipts, [`schema`] checks arguments, [`image`] makes images fit for a model, [`sandbox`]
+//! keeps commands in, `diff` makes hunks,
 //! `truncate` cuts texts. Nothing here knows the agent, a provider or the screen.
 
 mod bash;
@@ -13,6 +14,7 @@ mod grep;
 pub mod image;
 pub mod path;
 mod read;
+pub mod sandbox;
 pub mod schema;
 mod truncate;
 mod walk;

@@ -2,6 +2,7 @@
 
 mod compaction;
 mod conformance;
+mod control;
 mod layout;
 mod link;
 mod main_job;

@@ -77,6 +77,15 @@ impl Tool for Bash {
         super::optional_text(arguments, "command").unwrap_or("?").to_owned()
     }
 
+    fn fenced(&self) -> bool {
+        true
+    }
+
+    fn preview(&self, _context: &ToolContext, arguments: &Arguments) -> Option<View> {
+        let text = super::optional_text(arguments, "command")?.to_owned();
+        Some(View::File { path: "command.sh".to_owned(), first_line: 1, text })
+    }
+
     fn prepare(&self, mut arguments: Arguments) -> Arguments {
         super::rename(&mut arguments, &["cmd"], "command");
         super::rename(&mut arguments, &["run_in_background"], "background");

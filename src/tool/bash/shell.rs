@@ -10,7 +10,7 @@ use tokio::net::unix::pipe;
 
 use crate::toolkit::{ShellSettings, ToolError};
 
-use super::super::path;
+use super::super::{path, sandbox};
 
 /// The variable by which the processes of a call are found again.
 pub const MARKER: &str = "VIOLIN_CALL";
@@ -80,8 +80,9 @@ fn look(program: Option<&str>, bash: &Path, search: Option<&OsStr>) -> Result<Pa
 pub fn start(program: &Path, command: &str, cwd: &Path, settings: &ShellSettings) -> io::Result<Started> {
     let (reader, writer) = io::pipe()?;
     let marker = format!("{:016x}", fastrand::u64(..));
-    let mut wrap = CommandWrap::with_new(program, |shell| {
-        shell.arg("-c");
+    let (program, before) = sandbox::launcher(settings.fence.as_deref(), program);
+    let mut wrap = CommandWrap::with_new(&program, |shell| {
+        shell.args(before).arg("-c");
         if command.starts_with(['-', '+']) {
             shell.arg("--");
         }
@@ -93,8 +94,12 @@ pub fn start(program: &Path, command: &str, cwd: &Path, settings: &ShellSettings
     let errors = writer.try_clone()?;
     wrap.command_mut().stdout(writer).stderr(errors);
     wrap.wrap(ProcessSession);
+    let started = match &settings.fence {
+        None => wrap.spawn()?,
+        Some(fence) => sandbox::spawn(fence, &mut wrap)?,
+    };
     // The wrapper would wait for the whole group; a child in the background must not be waited for.
-    let child = wrap.spawn()?.into_inner();
+    let child = started.into_inner();
     let pid = child.id().and_then(|pid| i32::try_from(pid).ok()).ok_or_else(|| io::Error::other("no process id"))?;
     let output = pipe::Receiver::from_owned_fd(reader.into())?;
     Ok(Started { child, pid, output, marker })

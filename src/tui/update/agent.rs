@@ -56,6 +56,7 @@ pub fn update(app: &mut AppState, update: Update, effects: &mut Vec<Effect>) {
                 effects.push(Effect::Notify("a question waits".to_owned()));
             }
         }
+        Update::Trust(files) => trust(app, files),
         Update::RestorePreview(preview) => restore(app, preview, effects),
         Update::ShellOutput(output) => app.transcript.shell_output(&output),
     }
@@ -111,6 +112,26 @@ fn event(app: &mut AppState, event: Event, _effects: &mut Vec<Effect>) {
         _ => {}
     }
     app.transcript.event(event, app.now);
+}
+
+/// Asks whether what the project brings is trusted.
+fn trust(app: &mut AppState, files: Vec<String>) {
+    let mut question = vec!["This project brings files that change what Violin does or run code:".to_owned()];
+    question.extend(files.iter().take(10).map(|file| format!("  {}", text::visible(file))));
+    if files.len() > 10 {
+        question.push(format!("  … {} more", files.len() - 10));
+    }
+    question.push("Trust them as they are now?".to_owned());
+    let answer = |key, words: &str, yes| Answer {
+        key,
+        words: words.to_owned(),
+        effects: vec![Effect::Command(Command::Trust(yes))],
+    };
+    // A no is chosen first: an Enter that was meant for the prompt must not trust anything.
+    app.open(Overlay::Ask(Ask::new(
+        question,
+        vec![answer('n', "no, leave them out", false), answer('t', "trust them", true)],
+    )));
 }
 
 /// Asks what should go back, now that it is known what would change.

@@ -29,7 +29,12 @@ impl TestHome {
         for folder in ["home", "project", "tmp"] {
             fs::create_dir(dir.path().join(folder)).expect("made");
         }
-        TestHome { dir }
+        let home = TestHome { dir };
+        // Where commands cannot run in a sandbox, nothing that runs one could go on without a question.
+        if violin::tool::sandbox::support(true).is_err() {
+            home.write(".violin/agent/settings.json", &json!({"mode": "yolo"}).to_string());
+        }
+        home
     }
 
     /// With a model `mock/mock` that `server` answers for, with a window of 100,000 tokens.
@@ -45,12 +50,21 @@ impl TestHome {
         home.write_models(&json!({"mock": {
             "base_url": server.url(), "api": api.name(), "api_key": "sk-VIOLINTEST", "models": [model],
         }}));
-        home.write(".violin/agent/settings.json", &json!({"retry": {"base_delay_ms": 1}}).to_string());
+        home.write_settings(json!({}));
         home
     }
 
     pub fn write_models(&self, providers: &Value) {
         self.write(".violin/agent/models.json", &json!({"providers": providers}).to_string());
+    }
+
+    /// Writes settings, with what all tests need.
+    pub fn write_settings(&self, mut settings: Value) {
+        settings["retry"] = json!({"base_delay_ms": 1});
+        if settings.get("mode").is_none() && violin::tool::sandbox::support(true).is_err() {
+            settings["mode"] = "yolo".into();
+        }
+        self.write(".violin/agent/settings.json", &settings.to_string());
     }
 
     /// Writes a file below the home.

@@ -105,6 +105,14 @@ impl Pty {
         assert!(!late.timed_out() && wanted(&screen), "waited in vain until {what}; the screen was:\n{screen}");
     }
 
+    /// Waits a moment for the screen to be as wanted; it may be too early for that.
+    pub fn soon(&self, wanted: impl Fn(&str) -> bool) {
+        let sent = lock(&self.sent.0);
+        let done = |sent: &mut Sent| !wanted(&sent.parser.screen().contents()) && !sent.closed;
+        let waited = self.sent.1.wait_timeout_while(sent, std::time::Duration::from_millis(50), done);
+        assert!(!waited.expect("no panic").0.closed, "the program ended");
+    }
+
     /// Waits until a text shows.
     pub fn wait_for(&self, text: &str) {
         self.wait(&format!("`{text}` shows"), |screen| screen.contains(text));
