@@ -8,7 +8,7 @@ use tokio::sync::mpsc;
 use super::Agent;
 use super::core::Core;
 use super::files::Files;
-use super::protocol::{Activity, Command, Restore, Update};
+use super::protocol::{Activity, Command, Place, Restore, Update};
 use super::review;
 use crate::choice::Thinking;
 use crate::context::conversation::in_force;
@@ -154,6 +154,14 @@ impl Core {
         self.tell_settings().await;
     }
 
+    /// Keeps the thinking level in the session where its path would tell another one, so that it comes back with it.
+    pub(super) async fn keep_thinking(&mut self) {
+        let told = in_force(self.session.tree()).1.and_then(|level| level.parse().ok());
+        if told.unwrap_or(self.loaded.settings.thinking) != self.thinking {
+            self.append_record(Record::ThinkingChange { level: self.thinking.name().to_owned() }).await;
+        }
+    }
+
     /// Goes on with another session.
     async fn enter(&mut self, session: Session, notices: Vec<String>) {
         self.jobs.kill_all();
@@ -173,9 +181,8 @@ impl Core {
         if let Some(model) = model.and_then(|name| self.loaded.select(&name).ok()) {
             self.model = Some(model);
         }
-        if let Some(level) = thinking.and_then(|level| level.parse().ok()) {
-            self.thinking = level;
-        }
+        let level = thinking.and_then(|level| level.parse().ok()).or(self.setup.overrides.thinking);
+        self.thinking = level.unwrap_or(self.loaded.settings.thinking);
     }
 
     async fn open(&mut self, path: &Path) {
@@ -216,7 +223,8 @@ impl Core {
     }
 
     /// Continues from another place in the tree. Where files are to go along and cannot, nothing is moved.
-    async fn move_leaf(&mut self, to: Option<EntryId>, restore: Restore, summarise: bool) {
+    async fn move_leaf(&mut self, place: Place, restore: Restore, summarise: bool) {
+        let to = place.leaf;
         if to.is_some_and(|id| self.session.tree().find(id).is_none()) {
             return self.bus.notice("that entry is not in this session").await;
         }
@@ -235,7 +243,7 @@ impl Core {
             self.append_record(Record::Leaf { target_id: to }).await;
         }
         if let Some(force) = files
-            && !self.restore_files(to, force).await
+            && !self.restore_files(place, force).await
             && conversation
             && from != to
         {
