@@ -242,21 +242,31 @@ impl Core {
         if conversation && from != to {
             self.append_record(Record::Leaf { target_id: to }).await;
         }
-        if let Some(force) = files
-            && !self.restore_files(place, force).await
-            && conversation
-            && from != to
-        {
-            self.append_record(Record::Leaf { target_id: from }).await;
-            return;
+        let mut notices = Vec::new();
+        match files {
+            None => {}
+            Some(force) => match self.restore_files(place, force).await {
+                Ok(told) => notices.push(told),
+                Err(why_not) => {
+                    if conversation && from != to {
+                        self.append_record(Record::Leaf { target_id: from }).await;
+                    }
+                    return self.bus.notice(why_not).await;
+                }
+            },
         }
         if let (Some(summary), Some(from_id)) = (summary, from) {
             self.append_record(Record::BranchSummary { from_id, summary }).await;
         }
         if conversation {
             self.resume();
-            self.tell_session(Vec::new()).await;
+            // Notices go with it: what was shown before is shown no more.
+            self.tell_session(notices).await;
             self.tell_settings().await;
+        } else {
+            for notice in notices {
+                self.bus.notice(notice).await;
+            }
         }
     }
 

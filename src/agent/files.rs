@@ -187,14 +187,14 @@ impl Core {
         joined(plan).await.map_err(|error| error.to_string())
     }
 
-    /// Puts the files back as they were at a place in the tree; whether it was done.
-    pub(super) async fn restore_files(&mut self, to: Place, force: bool) -> bool {
+    /// Puts the files back as they were at a place in the tree; what the person should know of it.
+    ///
+    /// # Errors
+    /// Why not, in a sentence.
+    pub(super) async fn restore_files(&mut self, to: Place, force: bool) -> Result<String, String> {
         match self.restore_plan(to).await {
             Ok(plan) => self.apply(plan, force).await,
-            Err(error) => {
-                self.bus.notice(format!("the files stay as they are: {error}")).await;
-                false
-            }
+            Err(error) => Err(format!("the files stay as they are: {error}")),
         }
     }
 
@@ -208,20 +208,21 @@ impl Core {
         let plan = self.files.work(move |checkpoints| checkpoints.plan(&target, known.as_deref()));
         match joined(plan).await {
             Ok(plan) if plan.changes.is_empty() => self.bus.notice("there is nothing to undo: no file differs").await,
-            Ok(plan) => drop(self.apply(plan, force).await),
+            Ok(plan) => {
+                let told = self.apply(plan, force).await.unwrap_or_else(|why_not| why_not);
+                self.bus.notice(told).await;
+            }
             Err(error) => self.bus.notice(error.to_string()).await,
         }
     }
 
-    async fn apply(&mut self, plan: Plan, force: bool) -> bool {
+    async fn apply(&mut self, plan: Plan, force: bool) -> Result<String, String> {
         if !plan.conflicts.is_empty() && !force {
             let paths: Vec<_> = plan.conflicts.iter().map(|path| shown(path)).collect();
-            let text = format!(
+            return Err(format!(
                 "nothing was restored: {} changed since the last run; say yes to overwrite (`/undo force`)",
                 named(&paths)
-            );
-            self.bus.notice(text).await;
-            return false;
+            ));
         }
         let count = plan.changes.len();
         let before = plan.before.clone();
@@ -229,23 +230,10 @@ impl Core {
             checkpoints.apply(&plan)?;
             checkpoints.take()
         });
-        match joined(work).await {
-            Ok(taken) => {
-                let data = json!({"ref": taken.reference, "before": before});
-                self.append_record(Record::Custom { plugin: RESTORE.to_owned(), data }).await;
-                self.bus
-                    .notice(format!(
-                        "{count} {} restored; /undo takes it back",
-                        if count == 1 { "file" } else { "files" }
-                    ))
-                    .await;
-                true
-            }
-            Err(error) => {
-                self.bus.notice(format!("not all files could be restored: {error}")).await;
-                false
-            }
-        }
+        let taken = joined(work).await.map_err(|error| format!("not all files could be restored: {error}"))?;
+        let data = json!({"ref": taken.reference, "before": before});
+        self.append_record(Record::Custom { plugin: RESTORE.to_owned(), data }).await;
+        Ok(format!("{count} {} restored; /undo takes it back", if count == 1 { "file" } else { "files" }))
     }
 }
 

@@ -380,8 +380,7 @@ impl Index {
     fn get(&self, file: &SessionFile) -> Option<&SessionRow> {
         let known = self.rows.get(file.name())?;
         // The folder may have been moved.
-        let same =
-            (known.size, known.modified_ns) == (file.size, file.modified_ns()) && known.row.path == file.path;
+        let same = (known.size, known.modified_ns) == (file.size, file.modified_ns()) && known.row.path == file.path;
         same.then_some(&known.row)
     }
 
@@ -484,7 +483,8 @@ mod tests {
         let (_, path) = made(&home, dir.path(), "the \"Quoted\" Größe\nof carts");
         made(&home, dir.path(), "something else");
         let find = |query: &str| search(&home, None, query, &|| false);
-        for query in ["quoted", "GRÖSSE".to_lowercase().replace("ss", "ß").as_str(), "carts \"quoted\"", "of  CARTS"] {
+        for query in ["quoted", "GRÖSSE".to_lowercase().replace("ss", "ß").as_str(), "carts \"quoted\"", "of  CARTS"]
+        {
             assert_eq!(find(query), [path.as_path()], "{query}");
         }
         for query in ["", "jsonl", "role", "about"] {

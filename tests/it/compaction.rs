@@ -187,7 +187,8 @@ fn what_is_typed_during_a_compaction_is_delivered_after_it() {
         Some(_) => {
             let users = asked.body["messages"].as_array().expect("messages").iter();
             let count = users.filter(|message| message["role"] == "user").count();
-            Step::stream(Api::Chat.answer(&format!("{} answer {count}", "some words ".repeat(700)), &[]))
+            let words = if count == 1 { "some words ".repeat(2_000) } else { String::new() };
+            counted(asked, &Api::Chat.answer(&format!("{words}answer {count}"), &[]))
         }
     });
     let home = TestHome::new(&server, Api::Chat);
@@ -228,7 +229,10 @@ fn what_is_typed_during_a_compaction_is_delivered_after_it() {
     assert!(summary[1].contains("look at the carts") && summary[1].contains("say one"), "{summary:?}");
     let (three, four) = (contents(&asked[4].body), contents(&asked[5].body));
     assert!(three[1].contains("summary 2") && !three.iter().any(|text| text == "say one"), "{three:?}");
-    assert_eq!((three.last().map(String::as_str), four.last().map(String::as_str)), (Some("say three"), Some("say four")));
+    assert_eq!(
+        (three.last().map(String::as_str), four.last().map(String::as_str)),
+        (Some("say three"), Some("say four"))
+    );
     for request in &asked {
         let wrong = faults(Api::Chat, &request.body);
         assert!(wrong.is_empty(), "{wrong:#?}");
@@ -251,5 +255,8 @@ fn what_is_typed_during_a_compaction_is_delivered_after_it() {
     pty.enter("say five");
     let asked = server.wait_asked(8);
     let five = contents(&asked[7].body);
-    assert!(five[1].contains("summary 3") && five.iter().filter(|text| text.contains("<summary>")).count() == 1, "{five:?}");
+    assert!(
+        five[1].contains("summary 3") && five.iter().filter(|text| text.contains("<summary>")).count() == 1,
+        "{five:?}"
+    );
 }

@@ -70,7 +70,9 @@ fn a_home_that_cannot_be_written_is_told_and_no_way_back_is_promised() {
     pty.wait("the run is over", |screen| !screen.contains("esc to interrupt"));
     fs::remove_file(&home.sessions()[0]).expect("removed");
     pty.enter("once more");
-    pty.wait("it is there again", |_| home.sessions().first().is_some_and(|path| lines_of(path).len() > lines_in(&saved)));
+    pty.wait("it is there again", |_| {
+        home.sessions().first().is_some_and(|path| lines_of(path).len() > lines_in(&saved))
+    });
     pty.wait("the run is over", |screen| !screen.contains("esc to interrupt"));
     fs::remove_dir_all(home.home().join(".violin/sessions")).expect("removed");
     pty.send("\x04");
@@ -89,7 +91,9 @@ fn a_session_is_found_from_elsewhere_through_links_and_after_a_move() {
     let home = TestHome::new(&server, Api::Chat);
     let odd = home.project().join("a_b ü 日本");
     fs::create_dir(&odd).expect("made");
-    let at = |place: &std::path::Path, arguments: &[&str]| home.command(arguments).current_dir(place).output().expect("started");
+    let at = |place: &std::path::Path, arguments: &[&str]| {
+        home.command(arguments).current_dir(place).output().expect("started")
+    };
     assert!(at(&odd, &["-p", "first"]).status.success());
     let id = lines_of(&home.sessions()[0])[0]["id"].as_str().expect("an id").to_owned();
     // From elsewhere it works where it belongs, and says so.

@@ -104,7 +104,8 @@ fn line() -> BoxedStrategy<String> {
         body["parent_id"] = parent;
         body.to_string()
     });
-    let rubbish = proptest::sample::select(vec!["", "[]", "{\"id\":3,\"par", "null", "{}", "\u{0}"]).prop_map(str::to_owned);
+    let rubbish =
+        proptest::sample::select(vec!["", "[]", "{\"id\":3,\"par", "null", "{}", "\u{0}"]).prop_map(str::to_owned);
     prop_oneof![20 => entry, 1 => rubbish].boxed()
 }
 
