@@ -150,6 +150,8 @@ pub enum Event {
         tokens_before: u64,
         /// After, by our own estimate.
         tokens_after: u64,
+        /// How many messages stay as they are.
+        kept_messages: u64,
         /// The summary that took the place of what was there.
         #[serde(skip)]
         summary: String,

@@ -8,7 +8,7 @@ use tokio::sync::mpsc;
 use super::Agent;
 use super::core::Core;
 use super::files::Files;
-use super::protocol::{Activity, Command, Restore, Update};
+use super::protocol::{Activity, Command, Place, Restore, Update};
 use crate::choice::Thinking;
 use crate::config::trust::{Standing, Trust};
 use crate::context::conversation::in_force;
@@ -152,6 +152,14 @@ impl Core {
         self.tell_settings().await;
     }
 
+    /// Keeps the thinking level in the session where its path would tell another one, so that it comes back with it.
+    pub(super) async fn keep_thinking(&mut self) {
+        let told = in_force(self.session.tree()).1.and_then(|level| level.parse().ok());
+        if told.unwrap_or(self.loaded.settings.thinking) != self.thinking {
+            self.append_record(Record::ThinkingChange { level: self.thinking.name().to_owned() }).await;
+        }
+    }
+
     /// Goes on with another session.
     async fn enter(&mut self, session: Session, notices: Vec<String>) {
         self.jobs.kill_all();
@@ -172,9 +180,8 @@ impl Core {
         if let Some(model) = model.and_then(|name| self.loaded.select(&name).ok()) {
             self.model = Some(model);
         }
-        if let Some(level) = thinking.and_then(|level| level.parse().ok()) {
-            self.thinking = level;
-        }
+        let level = thinking.and_then(|level| level.parse().ok()).or(self.setup.overrides.thinking);
+        self.thinking = level.unwrap_or(self.loaded.settings.thinking);
     }
 
     async fn open(&mut self, path: &Path) {
@@ -216,7 +223,8 @@ impl Core {
     }
 
     /// Continues from another place in the tree. Where files are to go along and cannot, nothing is moved.
-    async fn move_leaf(&mut self, to: Option<EntryId>, restore: Restore, summarise: bool) {
+    async fn move_leaf(&mut self, place: Place, restore: Restore, summarise: bool) {
+        let to = place.leaf;
         if to.is_some_and(|id| self.session.tree().find(id).is_none()) {
             return self.bus.notice("that entry is not in this session").await;
         }
@@ -234,21 +242,31 @@ impl Core {
         if conversation && from != to {
             self.append_record(Record::Leaf { target_id: to }).await;
         }
-        if let Some(force) = files
-            && !self.restore_files(to, force).await
-            && conversation
-            && from != to
-        {
-            self.append_record(Record::Leaf { target_id: from }).await;
-            return;
+        let mut notices = Vec::new();
+        match files {
+            None => {}
+            Some(force) => match self.restore_files(place, force).await {
+                Ok(told) => notices.push(told),
+                Err(why_not) => {
+                    if conversation && from != to {
+                        self.append_record(Record::Leaf { target_id: from }).await;
+                    }
+                    return self.bus.notice(why_not).await;
+                }
+            },
         }
         if let (Some(summary), Some(from_id)) = (summary, from) {
             self.append_record(Record::BranchSummary { from_id, summary }).await;
         }
         if conversation {
             self.resume();
-            self.tell_session(Vec::new()).await;
+            // Notices go with it: what was shown before is shown no more.
+            self.tell_session(notices).await;
             self.tell_settings().await;
+        } else {
+            for notice in notices {
+                self.bus.notice(notice).await;
+            }
         }
     }
 

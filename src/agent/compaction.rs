@@ -1,6 +1,7 @@
 //! Compaction: a summary takes the place of the older part of the conversation. It cannot fail: where no model
 //! writes the summary, a digest of our own does.
 
+use std::collections::HashSet;
 use std::sync::Arc;
 
 use futures::StreamExt;
@@ -150,17 +151,26 @@ impl Core {
         let kept: u64 = plan.kept.iter().map(|message| tokens::of_message(message)).sum();
         let tokens_after = self.fixed_tokens() + tokens::of_text(&summary) + kept;
         self.tight = tokens_after > self.threshold(&model);
+        let kept_messages = plan.kept.len() as u64;
         let record = Record::Compaction {
             summary: summary.clone(),
             first_kept_id: plan.first_kept,
             tokens_before,
             tokens_after,
+            kept_messages,
             trigger,
             source,
         };
         let entry = self.append_record(record).await;
         self.bus
-            .emit(Event::Compaction { trigger, tokens_before, tokens_after, summary, entry: Some(entry.id.0) })
+            .emit(Event::Compaction {
+                trigger,
+                tokens_before,
+                tokens_after,
+                kept_messages,
+                summary,
+                entry: Some(entry.id.0),
+            })
             .await;
         Ok(())
     }
@@ -168,7 +178,7 @@ impl Core {
     /// A summary of the branch that is left when the conversation goes on from `to`; `None`: there is nothing in it.
     pub(super) async fn summarise_branch(&mut self, to: Option<EntryId>) -> Option<String> {
         let tree = self.session.tree();
-        let kept = tree.path(to.and_then(|id| tree.find(id)));
+        let kept: HashSet<usize> = tree.path(to.and_then(|id| tree.find(id))).into_iter().collect();
         let left = tree.path(tree.leaf()).into_iter().filter(|index| !kept.contains(index));
         let old: Vec<_> = left.filter_map(|index| tree.nodes()[index].entry.message().cloned()).collect();
         if old.is_empty() {

@@ -13,7 +13,7 @@ use super::review::{Grants, Ground};
 use super::setup::{Loaded, Setup};
 use crate::choice::{Mode, Thinking};
 use crate::config::secret;
-use crate::context::conversation::{Conversation, SHORTENED};
+use crate::context::conversation::{Conversation, SHORTENED, in_force};
 use crate::context::tokens;
 use crate::event::{ContextUsage, ErrorKind};
 use crate::message::{Message, StopReason};
@@ -78,6 +78,7 @@ impl Core {
         let jobs = Arc::new(Jobs::default());
         let link = Link::new(loaded.timeouts());
         let files = Files::of(&setup.home, &setup.cwd, &loaded.settings.checkpoints);
+        let of_session = in_force(session.tree()).1.and_then(|level| level.parse().ok());
         let mut core = Core {
             conversation: Conversation::default(),
             link,
@@ -86,7 +87,7 @@ impl Core {
             system: "".into(),
             model,
             standing: Standing::default(),
-            thinking: setup.overrides.thinking.unwrap_or(loaded.settings.thinking),
+            thinking: setup.overrides.thinking.or(of_session).unwrap_or(loaded.settings.thinking),
             mode: setup.overrides.mode.unwrap_or(loaded.settings.mode),
             bus,
             jobs,
@@ -204,7 +205,7 @@ impl Core {
         match known {
             // Some servers report next to nothing; less than half of what we see ourselves is not believed.
             Some((index, used)) if !self.compacted_since(messages, index) => {
-                (used + estimate(&messages[index + 1..])).max(whole / 2)
+                used.saturating_add(estimate(&messages[index + 1..])).max(whole / 2)
             }
             _ => whole,
         }

@@ -30,7 +30,7 @@ use crate::model::Model;
 use crate::session::Session;
 
 pub use protocol::{
-    Activity, AgentSettings, Command, Delivery, FileChange, Queued, Restore, RestorePreview, ReviewAnswer,
+    Activity, AgentSettings, Command, Delivery, FileChange, Place, Queued, Restore, RestorePreview, ReviewAnswer,
     ReviewRequest, SessionState, Update,
 };
 pub use setup::{Env, Loaded, Overrides, Setup};

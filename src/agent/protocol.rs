@@ -57,8 +57,8 @@ pub enum Command {
     },
     /// Continues from another place in the tree.
     MoveLeaf {
-        /// The new leaf; `None`: before the first entry.
-        to: Option<EntryId>,
+        /// Where.
+        to: Place,
         /// What happens to the files.
         restore: Restore,
         /// Puts a summary of the branch that is left into the context.
@@ -66,8 +66,8 @@ pub enum Command {
     },
     /// What [`Restore`] would change, in [`Update::RestorePreview`].
     PreviewRestore {
-        /// The entry whose files are meant.
-        to: Option<EntryId>,
+        /// The place whose files are meant.
+        to: Place,
     },
     /// Takes back what the last run changed in files, or the last restore.
     Undo {
@@ -96,6 +96,15 @@ pub enum Delivery {
     Steer,
     /// When the run ends.
     FollowUp,
+}
+
+/// A place in the tree to go on from.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Place {
+    /// The new leaf; `None`: before the first entry.
+    pub leaf: Option<EntryId>,
+    /// The message of the person's that is sent anew from there: the files meant are those from right before it.
+    pub anew: Option<EntryId>,
 }
 
 /// What goes back when the leaf moves.
@@ -232,8 +241,8 @@ pub enum ReviewAnswer {
 /// What a restore of files would change.
 #[derive(Debug, Clone, Default)]
 pub struct RestorePreview {
-    /// The entry that was asked about.
-    pub to: Option<EntryId>,
+    /// The place that was asked about.
+    pub to: Place,
     /// Why no files can be restored, where none can.
     pub unavailable: Option<String>,
     /// Paths that would be written, made or deleted, with what would happen to them.

@@ -30,6 +30,8 @@ impl Agent {
         self.core.told_denial = false;
         self.core.bus.send(Update::Activity(Activity::Running)).await;
         let mut progress = Progress::default();
+        self.core.keep_thinking().await;
+        self.core.files.begin_run();
         let entry = self.core.take_in(message, UserSource::Prompt).await;
         self.core.begin_checkpoint(entry).await;
         let outcome = self.turns(&mut progress).await;

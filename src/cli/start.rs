@@ -79,9 +79,6 @@ pub async fn start(mut setup: Setup, args: &RunArgs) -> Result<Started, Exit> {
         None if args.no_session => Session::ephemeral(&setup.cwd, reference),
         None => Session::new(&setup.home, &setup.cwd, reference),
     };
-    if let Some(level) = in_force(session.tree()).1.and_then(|level| level.parse().ok()) {
-        setup.overrides.thinking.get_or_insert(level);
-    }
     Ok(Started { setup, loaded, session, model, notices, found: found.filter(|found| !found.is_empty()) })
 }
 

@@ -79,10 +79,21 @@ fn sources(setup: &Setup, found: Option<Found>) -> Sources {
         loaded.models.models.iter().map(|model| choice(model, &*env)).collect()
     });
     let place = at.clone();
-    let sessions = Arc::new(move |scope| {
+    let counted_sessions = Arc::new(move |scope| {
         let (home, cwd) = place();
         let rows = list::list(&home, (scope == SessionScope::Here).then_some(cwd.as_path()));
-        rows.into_iter().map(session_row).collect()
+        rows.into_iter().map(|row| session_row(row, true)).collect()
+    });
+    let place = at.clone();
+    let sessions = Arc::new(move |scope| {
+        let (home, cwd) = place();
+        let rows = list::glance(&home, (scope == SessionScope::Here).then_some(cwd.as_path()));
+        rows.into_iter().map(|glance| session_row(glance.row, glance.whole)).collect()
+    });
+    let place = at.clone();
+    let search_sessions = Arc::new(move |scope, query: &str, stop: &dyn Fn() -> bool| {
+        let (home, cwd) = place();
+        list::search(&home, (scope == SessionScope::Here).then_some(cwd.as_path()), query, stop)
     });
     let place = at.clone();
     let extras = Arc::new(move || {
@@ -121,7 +132,19 @@ fn sources(setup: &Setup, found: Option<Found>) -> Sources {
         let loaded = Loaded::read(session).map_err(|error| error.to_string())?;
         export::write(&loaded, &folder, file).map(|path| super::shown(&path)).map_err(|error| error.to_string())
     });
-    Sources { models, sessions, extras, expand, save_setting, rename_session, delete_session, write_models, export }
+    Sources {
+        models,
+        sessions,
+        counted_sessions,
+        search_sessions,
+        extras,
+        expand,
+        save_setting,
+        rename_session,
+        delete_session,
+        write_models,
+        export,
+    }
 }
 
 fn choice(model: &crate::model::Model, env: &dyn Fn(&str) -> Option<String>) -> ModelChoice {
@@ -139,14 +162,14 @@ fn choice(model: &crate::model::Model, env: &dyn Fn(&str) -> Option<String>) -> 
     }
 }
 
-fn session_row(row: list::SessionRow) -> SessionRow {
+fn session_row(row: list::SessionRow, counted: bool) -> SessionRow {
     SessionRow {
         id: row.id,
         path: row.path,
         cwd: row.cwd,
         name: row.name,
         first_message: row.first_message,
-        messages: row.messages,
+        messages: counted.then_some(row.messages),
         updated_at: row.updated_at,
         cost_usd: row.cost_usd,
     }

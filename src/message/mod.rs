@@ -163,20 +163,25 @@ pub struct Usage {
 impl Usage {
     /// All input, cached or not.
     pub fn input(&self) -> u64 {
-        self.input_tokens + self.cache_read_tokens + self.cache_write_tokens
+        // A file may claim any number.
+        self.input_tokens.saturating_add(self.cache_read_tokens).saturating_add(self.cache_write_tokens)
     }
 
     /// Everything that stands in the context window after this call.
     pub fn total(&self) -> u64 {
-        self.input() + self.output_tokens
+        self.input().saturating_add(self.output_tokens)
     }
 
     /// Adds another call's usage; the cost stays unknown only while all of them are.
     pub fn add(&mut self, other: &Usage) {
-        self.input_tokens += other.input_tokens;
-        self.output_tokens += other.output_tokens;
-        self.cache_read_tokens += other.cache_read_tokens;
-        self.cache_write_tokens += other.cache_write_tokens;
+        for (sum, more) in [
+            (&mut self.input_tokens, other.input_tokens),
+            (&mut self.output_tokens, other.output_tokens),
+            (&mut self.cache_read_tokens, other.cache_read_tokens),
+            (&mut self.cache_write_tokens, other.cache_write_tokens),
+        ] {
+            *sum = sum.saturating_add(more);
+        }
         self.cost_usd = match (self.cost_usd, other.cost_usd) {
             (None, None) => None,
             (one, two) => Some(one.unwrap_or(0.0) + two.unwrap_or(0.0)),

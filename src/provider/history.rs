@@ -7,7 +7,7 @@
 use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};
 use std::hash::{DefaultHasher, Hash, Hasher};
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 
 use sha2::{Digest, Sha256};
 
@@ -164,8 +164,16 @@ pub fn turns<'a>(messages: &'a [Arc<Message>], model: &Model, forget_thinking: u
             }
         }
     }
+    // Some protocols want the person to speak first; where the begin of a file was lost, nobody does.
+    if let (Some(Turn::Assistant(_) | Turn::Results(_)), Message::User(message)) = (out.first(), LOST.as_ref()) {
+        out.insert(0, Turn::User(message, &LOST));
+    }
     out
 }
+
+/// What stands before an answer that nothing comes before.
+static LOST: LazyLock<Arc<Message>> =
+    LazyLock::new(|| Arc::new(Message::User(UserMessage::text("(what was said before this is lost)"))));
 
 /// An answer, the results of its calls, and the person's messages that stand among these: those go after
 /// them. `index` moves to the next answer.
@@ -388,6 +396,7 @@ pub(crate) mod tests {
     fn ids_fit_every_protocol_and_stay_apart() {
         let long = "x".repeat(70);
         let messages = [
+            user("go"),
             answer(vec![call("call_1|fc_2"), call(&long), call("")], StopReason::ToolUse),
             result("call_1|fc_2", "one"),
             answer(vec![call("call_0")], StopReason::ToolUse),
@@ -404,17 +413,24 @@ pub(crate) mod tests {
             }
         }
         assert_eq!(seen.len(), 5);
-        let Turn::Results(results) = &all[1] else { panic!("results follow") };
+        let Turn::Results(results) = &all[2] else { panic!("results follow") };
         assert_eq!(results[0].text(true), "one");
     }
 
     #[test]
     fn keys_tell_what_would_be_written_otherwise() {
         let (one, two) = (answer(vec![call("a")], StopReason::ToolUse), result("a", "x"));
-        let whole = [one.clone(), two];
-        let cut = [one];
+        let whole = [user("go"), one.clone(), two];
+        let cut = [user("go"), one];
         let (whole, cut) = (turns(&whole, &model(), 0), turns(&cut, &model(), 0));
-        assert_eq!(whole[0].key(), cut[0].key());
-        assert_ne!(whole[1].key(), cut[1].key());
+        assert_eq!(whole[1].key(), cut[1].key());
+        assert_ne!(whole[2].key(), cut[2].key());
+    }
+
+    #[test]
+    fn somebody_speaks_before_the_model() {
+        let messages = [result("a", "x"), answer(vec![call("a")], StopReason::ToolUse)];
+        assert!(shape(&messages)[0].starts_with("user (what was said"), "{:?}", shape(&messages));
+        assert!(shape(&messages[..1]).is_empty());
     }
 }

@@ -127,28 +127,29 @@ fn parts(content: &[Sent<'_>]) -> Vec<Value> {
 /// The items of an answer. No item but an open thought carries its id: the provider pairs items by their ids, and
 /// what carries none is taken as it stands.
 fn assistant(turn: &AssistantTurn<'_>) -> Vec<Value> {
-    let mut out = Vec::new();
+    // What was said after a call goes before it: nothing may stand between calls and their outputs.
+    let (mut said, mut called) = (Vec::new(), Vec::new());
     // A thought without an item behind it is refused.
-    let mut whole = 0;
+    let mut thoughts = Vec::new();
     for (block, id) in turn.blocks() {
         match (block, id) {
             (Block::Text { text }, _) => {
-                out.push(json!({"type": "message", "role": "assistant", "content": text}));
-                whole = out.len();
+                said.append(&mut thoughts);
+                said.push(json!({"type": "message", "role": "assistant", "content": text}));
             }
             (Block::ToolCall(call), Some(id)) => {
                 let arguments = Value::Object(call.arguments.clone()).to_string();
-                out.push(json!({"type": "function_call", "call_id": id, "name": call.name, "arguments": arguments}));
-                whole = out.len();
+                called.append(&mut thoughts);
+                called.push(json!({"type": "function_call", "call_id": id, "name": call.name, "arguments": arguments}));
             }
             (Block::Thinking { thinking, signature: Some(signature), .. }, _) => {
-                out.extend(reasoning(thinking, signature));
+                thoughts.extend(reasoning(thinking, signature));
             }
             _ => {}
         }
     }
-    out.truncate(whole);
-    out
+    said.append(&mut called);
+    said
 }
 
 fn reasoning(thinking: &str, signature: &str) -> Option<Value> {

@@ -78,6 +78,9 @@ pub enum Record {
         /// By our own estimate.
         #[serde(default)]
         tokens_after: u64,
+        /// How many messages stay as they are.
+        #[serde(default)]
+        kept_messages: u64,
         /// What made it happen.
         #[serde(default = "manual")]
         trigger: CompactionTrigger,
@@ -133,6 +136,9 @@ pub enum Record {
         /// It was taken at the end of the message's run.
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
         end: bool,
+        /// At the end of a run: the checkpoint from its begin, before all that was said in it.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        begun: Option<String>,
     },
     /// How a tool call was reviewed.
     Review {

@@ -141,27 +141,42 @@ impl Session {
     pub fn fork(home: &Home, from: &Path, to: Option<EntryId>) -> Result<Self, SessionError> {
         let loaded = Loaded::read(from)?;
         let leaf = to.map_or(loaded.tree.leaf(), |id| loaded.tree.find(id));
-        let kept: HashSet<EntryId> =
-            loaded.tree.path(leaf).into_iter().map(|index| loaded.tree.nodes()[index].entry.id).collect();
+        let path: HashSet<usize> = loaded.tree.path(leaf).into_iter().collect();
+        let nodes = loaded.tree.nodes();
+        let kept: HashSet<EntryId> = path.iter().map(|index| nodes[*index].entry.id).collect();
         let cwd = PathBuf::from(&loaded.header.cwd);
         let mut session = Session::new(home, &cwd, loaded.header.model.clone());
         session.header.parent_session = Some(loaded.header.id.clone());
-        let mut lines = Vec::new();
+        let (mut lines, mut index) = (Vec::new(), 0);
         // The lines themselves are copied, so that fields that we do not know are kept.
         let read = each_line(from, |line, number| {
-            if number == 0 {
-                return;
-            }
-            let Ok(entry) = Entry::parse(line, 0) else { return };
+            let line = line.trim_ascii();
+            let Some(entry) = (number > 0).then(|| Entry::parse(line, 0).ok()).flatten() else { return };
             let wanted = match entry.record() {
                 Some(Record::Label { target_id, .. }) => kept.contains(target_id),
                 Some(Record::Leaf { .. }) => false,
                 Some(Record::Name { .. }) => true,
-                _ => kept.contains(&entry.id),
+                _ => {
+                    // The lines of the tree come in the order of its nodes; another one was written meanwhile.
+                    let Some(node) = nodes.get(index) else { return };
+                    index += 1;
+                    if path.contains(&(index - 1)) {
+                        let mut copy = Entry::clone(&node.entry);
+                        copy.parent_id = node.parent.map(|parent| nodes[parent].entry.id);
+                        // A parent or an id that was mended is written as it was understood.
+                        match copy.parent_id == entry.parent_id && copy.id == entry.id {
+                            true => lines.extend_from_slice(line),
+                            false => lines.extend_from_slice(&placed(line, &copy)),
+                        }
+                        lines.push(b'\n');
+                        session.tree.push(Arc::new(copy));
+                    }
+                    return;
+                }
             };
             if wanted {
                 session.tree.push(Arc::new(entry));
-                lines.extend_from_slice(line.trim_ascii_end());
+                lines.extend_from_slice(line);
                 lines.push(b'\n');
             }
         });
@@ -378,6 +393,16 @@ fn each_line(path: &Path, mut take: impl FnMut(&[u8], usize)) -> io::Result<bool
             return Ok(true);
         }
     }
+}
+
+/// A line with the id and the parent of an entry, and everything else as it is.
+fn placed(line: &[u8], entry: &Entry) -> Vec<u8> {
+    let Ok(mut value) = serde_json::from_slice::<serde_json::Map<String, serde_json::Value>>(line) else {
+        return line.to_vec();
+    };
+    value.insert("id".to_owned(), entry.id.0.into());
+    value.insert("parent_id".to_owned(), entry.parent_id.map(|id| id.0).into());
+    serde_json::to_vec(&value).unwrap_or_else(|_| line.to_vec())
 }
 
 fn usage_of(tree: &Tree) -> Usage {

@@ -81,7 +81,10 @@ slashes! {
     };
     "context" "" "what fills the window" |app, _, _| context(app);
     "copy" "" "copy the last answer" |app, _, effects| copy(app, effects);
-    "undo" "" "take back what the last run changed in files" |_, _, effects| effects.push(Effect::Command(Command::Undo { force: false }));
+    "undo" "[force]" "take back what the last run changed in files" |app, argument, effects| match argument {
+        "" | "force" => effects.push(Effect::Command(Command::Undo { force: !argument.is_empty() })),
+        _ => app.tell("/undo, or /undo force to overwrite also what somebody else has changed since", Tone::Warning),
+    };
     "export" "[file]" "write the session as HTML or Markdown" |app, argument, effects| {
         let file = Some(argument.to_owned()).filter(|text| !text.is_empty());
         match app.session.path.clone() {
@@ -202,11 +205,49 @@ pub fn take_sessions(app: &mut AppState, scope: SessionScope, rows: Vec<SessionR
     let items = rows.iter().map(|row| session_item(app, scope, row, now)).collect();
     let Some(Overlay::List(list)) = &mut app.overlay else { return };
     if matches!(list.subject, Subject::Sessions(..)) {
+        let chosen = match (&list.subject, list.chosen()) {
+            (Subject::Sessions(_, before), Some(at)) => before.get(at).map(|row| row.path.clone()),
+            _ => None,
+        };
+        let at = rows.iter().position(|row| Some(&row.path) == chosen.as_ref());
         let everywhere = scope == SessionScope::Everywhere;
         list.title = if everywhere { "sessions of all directories" } else { "sessions of this directory" }.to_owned();
         list.subject = Subject::Sessions(scope, rows);
+        // What the search in the background found stays, and so does the choice, when the counts come in.
+        let shown = std::mem::take(&mut list.shown);
         list.set_items(items);
+        if !list.query.text().is_empty() && !shown.is_empty() {
+            let count = list.items.len();
+            list.add(shown.into_iter().filter(|item| *item < count));
+        }
+        if let Some(row) = at.and_then(|at| list.shown.iter().position(|item| *item == at)) {
+            list.selected = row;
+        }
         app.dirty = true;
+    }
+}
+
+/// Looks for what was typed in what was said in sessions, beside their names.
+pub fn search_sessions(app: &AppState, effects: &mut Effects) {
+    let Some(Overlay::List(list)) = &app.overlay else { return };
+    let query = list.query.text();
+    if let Subject::Sessions(scope, _) = &list.subject
+        && query.trim().chars().count() >= 3
+    {
+        effects.push(Effect::SearchSessions(*scope, query));
+    }
+}
+
+/// Shows sessions in which the query was said.
+pub fn take_found(app: &mut AppState, query: &str, files: &[PathBuf]) {
+    let Some(Overlay::List(list)) = &mut app.overlay else { return };
+    if let Subject::Sessions(_, rows) = &list.subject
+        && list.query.text() == query
+    {
+        let at: std::collections::HashMap<&PathBuf, usize> =
+            rows.iter().enumerate().map(|(index, row)| (&row.path, index)).collect();
+        let found: Vec<usize> = files.iter().filter_map(|file| at.get(file).copied()).collect();
+        list.add(found.into_iter());
     }
 }
 
@@ -225,7 +266,8 @@ fn session_item(app: &AppState, scope: SessionScope, row: &SessionRow, now: i64)
         None => left.push(Span::new(first.clone(), Style::new())),
     }
     let cost = row.cost_usd.map_or(String::new(), words::dollars);
-    let right = format!("{:>4} msg  {cost:>7}  {:>4}", row.messages, words::ago(row.updated_at, now));
+    let messages = row.messages.map_or("…".to_owned(), |count| count.to_string());
+    let right = format!("{messages:>4} msg  {cost:>7}  {:>4}", words::ago(row.updated_at, now));
     let search = format!("{} {} {} {}", row.name.as_deref().unwrap_or(""), row.first_message, row.cwd, row.id);
     Item { search, left, right: vec![Span::new(right, dim)] }
 }

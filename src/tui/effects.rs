@@ -1,6 +1,7 @@
 //! Runs effects: everything that may block goes to a thread of its own and comes back as [`Done`].
 
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
@@ -34,6 +35,8 @@ pub struct Runner {
     files: Arc<Mutex<Option<Listing>>>,
     clipboard: Arc<Mutex<SystemClipboard>>,
     watch: Option<Watch>,
+    /// How many searches in sessions were begun: only the newest goes on.
+    searches: Arc<AtomicU64>,
 }
 
 /// The project's files, and when they were listed.
@@ -64,6 +67,7 @@ impl Runner {
             files: Arc::default(),
             clipboard: Arc::default(),
             watch: None,
+            searches: Arc::default(),
         }
     }
 
@@ -117,7 +121,24 @@ impl Runner {
         let sources = self.sources.clone();
         match effect {
             Effect::Models => self.spawn(move || Some(Done::Models((sources.models)()))),
-            Effect::Sessions(scope) => self.spawn(move || Some(Done::Sessions(scope, (sources.sessions)(scope)))),
+            Effect::Sessions(scope) => {
+                let done = self.done.clone();
+                self.spawn(move || {
+                    let rows = (sources.sessions)(scope);
+                    let counted = rows.iter().all(|row| row.messages.is_some());
+                    let _ = done.blocking_send(Done::Sessions(scope, rows));
+                    (!counted).then(|| Done::Sessions(scope, (sources.counted_sessions)(scope)))
+                });
+            }
+            Effect::SearchSessions(scope, query) => {
+                // A search that is not wanted any more stops by itself.
+                let (searches, own) = (self.searches.clone(), self.searches.fetch_add(1, Ordering::Relaxed) + 1);
+                self.spawn(move || {
+                    let stop = move || searches.load(Ordering::Relaxed) != own;
+                    let found = (sources.search_sessions)(scope, &query, &stop);
+                    (!stop()).then_some(Done::Found(query, found))
+                });
+            }
             Effect::Extras => self.spawn(move || Some(Done::Extras((sources.extras)()))),
             Effect::History => {
                 let (path, cwd) = (self.home.file("history.jsonl"), self.cwd.clone());

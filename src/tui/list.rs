@@ -171,6 +171,12 @@ impl List {
         }
     }
 
+    /// Shows more items behind those that fit the query.
+    pub fn add(&mut self, items: impl Iterator<Item = usize>) {
+        let mut there: std::collections::HashSet<usize> = self.shown.iter().copied().collect();
+        self.shown.extend(items.filter(|item| there.insert(*item)));
+    }
+
     /// The item that is chosen.
     pub fn chosen(&self) -> Option<usize> {
         self.shown.get(self.selected).copied()

@@ -36,6 +36,8 @@ pub enum Done {
     Models(Vec<ModelChoice>),
     /// Sessions.
     Sessions(SessionScope, Vec<SessionRow>),
+    /// The files of the sessions in which a query was said.
+    Found(String, Vec<PathBuf>),
     /// Further commands.
     Extras(Vec<Extra>),
     /// Prompts of before.
@@ -99,6 +101,8 @@ pub enum Effect {
     Models,
     /// Read the sessions.
     Sessions(SessionScope),
+    /// Look for a text in what was said in sessions.
+    SearchSessions(SessionScope, String),
     /// Read the further commands.
     Extras,
     /// Read prompts of before.

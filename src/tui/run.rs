@@ -435,7 +435,8 @@ impl Ui {
         self.exit = Some(Exit {
             session_id: self.app.session.id.clone(),
             session_name: tree.name().map(str::to_owned),
-            resumable: !tree.is_empty() && self.app.session.path.is_some(),
+            // What could not be saved cannot be come back to.
+            resumable: !tree.is_empty() && self.app.session.path.as_deref().is_some_and(std::path::Path::exists),
             signal,
         });
     }

@@ -44,8 +44,8 @@ pub struct SessionRow {
     pub name: Option<String>,
     /// The first thing that the person said.
     pub first_message: String,
-    /// How many messages it has.
-    pub messages: usize,
+    /// How many messages it has; `None`: not counted yet.
+    pub messages: Option<usize>,
     /// Unix seconds of the last change.
     pub updated_at: i64,
     /// What it cost; `None` where unknown.
@@ -91,8 +91,12 @@ type Shared<T> = Arc<T>;
 pub struct Sources {
     /// All configured models.
     pub models: Shared<dyn Fn() -> Vec<ModelChoice> + Send + Sync>,
-    /// Sessions, the newest first.
+    /// Sessions, the newest first, at once: what takes longer to know is left out.
     pub sessions: Shared<dyn Fn(SessionScope) -> Vec<SessionRow> + Send + Sync>,
+    /// The same with everything, which may take a while.
+    pub counted_sessions: Shared<dyn Fn(SessionScope) -> Vec<SessionRow> + Send + Sync>,
+    /// The files of the sessions in which a text was said. The function is asked whether nobody wants to know any more.
+    pub search_sessions: Shared<dyn Fn(SessionScope, &str, &dyn Fn() -> bool) -> Vec<PathBuf> + Send + Sync>,
     /// Skills, templates and commands of plugins.
     pub extras: Shared<dyn Fn() -> Vec<Extra> + Send + Sync>,
     /// The text that a further command stands for, or does; an empty text sends nothing.
@@ -116,6 +120,8 @@ impl Sources {
         Sources {
             models: Arc::new(Vec::new),
             sessions: Arc::new(|_| Vec::new()),
+            counted_sessions: Arc::new(|_| Vec::new()),
+            search_sessions: Arc::new(|_, _, _| Vec::new()),
             extras: Arc::new(Vec::new),
             expand: Arc::new(move |_, _, _| Err("not available here".to_owned())),
             save_setting: Arc::new(move |_, _| no()),

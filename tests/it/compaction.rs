@@ -5,7 +5,8 @@ use std::fs;
 use serde_json::{Value, json};
 
 use crate::support::home::{TestHome, lines_of};
-use crate::support::server::{Asked, Server, Step};
+use crate::support::pty::Pty;
+use crate::support::server::{Asked, Piece, Server, Step};
 use crate::support::validate::faults;
 use crate::support::wire::Api;
 
@@ -154,4 +155,108 @@ fn a_long_prompt_is_compacted_for_before_it_is_sent() {
     assert_eq!(server.asked().len(), before + 2);
     let (events, _) = home.events(&["-c", "a word"]);
     assert!(events.iter().all(|event| event["type"] != "compaction"), "no second compaction right after one");
+}
+
+/// What `/context` says is used, in tokens.
+fn used(pty: &mut Pty) -> f64 {
+    pty.enter("/context");
+    pty.wait_for("context: ");
+    let screen = pty.screen();
+    let words = screen.split("context: ").nth(1).and_then(|rest| rest.split(' ').next()).expect("a number");
+    let (number, unit) = words.strip_suffix('k').map_or((words, 1.0), |number| (number, 1000.0));
+    pty.send("\x1b");
+    pty.wait("the page is closed", |screen| !screen.contains("context: "));
+    number.parse::<f64>().unwrap_or_else(|_| panic!("{words} is no number")) * unit
+}
+
+fn contents(body: &Value) -> Vec<String> {
+    let messages = body["messages"].as_array().expect("messages").iter();
+    messages.map(|message| message["content"].as_str().expect("text").to_owned()).collect()
+}
+
+/// traps.md B121, and what the person sees of a compaction.
+#[test]
+fn what_is_typed_during_a_compaction_is_delivered_after_it() {
+    let mut summaries = 0;
+    let server = Server::answering(move |asked| match asked.body.get("tools") {
+        None => {
+            summaries += 1;
+            Step { pieces: vec![Piece::Hold], ..Step::stream("") }
+                .then(Piece::Bytes(Api::Chat.answer(&format!("## Goal\nsummary {summaries}"), &[]).into_bytes()))
+        }
+        Some(_) => {
+            let users = asked.body["messages"].as_array().expect("messages").iter();
+            let count = users.filter(|message| message["role"] == "user").count();
+            let words = if count == 1 { "some words ".repeat(2_000) } else { String::new() };
+            counted(asked, &Api::Chat.answer(&format!("{words}answer {count}"), &[]))
+        }
+    });
+    let home = TestHome::new(&server, Api::Chat);
+    home.write(".violin/agent/settings.json", &json!({"compaction": {"keep_recent_messages": 1}}).to_string());
+    let mut pty = Pty::start(&home, &[]);
+    let idle = |pty: &Pty| pty.wait("the run is over", |screen| !screen.contains("esc to interrupt"));
+    pty.wait_for("F1 help");
+    for (prompt, answer) in [("say one", "answer 1"), ("say two", "answer 2")] {
+        pty.enter(prompt);
+        pty.wait_for(answer);
+        idle(&pty);
+    }
+    let before = used(&mut pty);
+
+    // Esc leaves everything as it was.
+    pty.enter("/compact");
+    server.wait_holding(1);
+    pty.send("\x1b");
+    server.wait_gone(1);
+    pty.wait_for("nothing was changed");
+    idle(&pty);
+    assert!(lines_of(&home.sessions()[0]).iter().all(|line| line["type"] != "compaction"));
+
+    pty.enter("/compact look at the carts");
+    server.wait_holding(2);
+    pty.enter("say three");
+    pty.wait_for("1 queued");
+    pty.enter("say four");
+    pty.wait_for("2 queued");
+    pty.send("a draft");
+    pty.wait_for("a draft");
+    server.release();
+    let asked = server.wait_asked(6);
+    pty.wait("both were answered", |screen| !screen.contains("queued") && screen.contains("say four"));
+    idle(&pty);
+    pty.wait_for("a draft");
+    let summary = contents(&asked[3].body);
+    assert!(summary[1].contains("look at the carts") && summary[1].contains("say one"), "{summary:?}");
+    let (three, four) = (contents(&asked[4].body), contents(&asked[5].body));
+    assert!(three[1].contains("summary 2") && !three.iter().any(|text| text == "say one"), "{three:?}");
+    assert_eq!(
+        (three.last().map(String::as_str), four.last().map(String::as_str)),
+        (Some("say three"), Some("say four"))
+    );
+    for request in &asked {
+        let wrong = faults(Api::Chat, &request.body);
+        assert!(wrong.is_empty(), "{wrong:#?}");
+    }
+    pty.send("\x03");
+    let record = lines_of(&home.sessions()[0]).into_iter().find(|line| line["type"] == "compaction").expect("stored");
+    assert_eq!((&record["kept_messages"], &record["trigger"]), (&json!(1), &json!("manual")));
+
+    // The next one updates the summary that is there.
+    pty.enter("/compact");
+    server.wait_holding(3);
+    server.release();
+    pty.wait("it is said what is kept", |screen| {
+        screen.contains("context compacted: ") && screen.contains("the last message is kept")
+    });
+    idle(&pty);
+    assert!(used(&mut pty) < before);
+    let again = contents(&server.asked()[6].body);
+    assert!(again[1].contains("<previous-summary>\n## Goal\nsummary 2"), "{again:?}");
+    pty.enter("say five");
+    let asked = server.wait_asked(8);
+    let five = contents(&asked[7].body);
+    assert!(
+        five[1].contains("summary 3") && five.iter().filter(|text| text.contains("<summary>")).count() == 1,
+        "{five:?}"
+    );
 }

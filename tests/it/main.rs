@@ -3,11 +3,14 @@
 mod compaction;
 mod conformance;
 mod control;
+mod durable;
 mod layout;
 mod link;
 mod main_job;
 mod providers;
+mod rewind;
 mod screen;
 mod streams;
 mod support;
 mod terminal;
+mod totality;

@@ -29,6 +29,14 @@ const MOST_FILES: usize = 200_000;
 pub struct Limits {
     /// Files larger than this many bytes are left out and named.
     pub file_bytes: u64,
+    /// Of a tree with more files than this there are no checkpoints.
+    pub files: usize,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Limits { file_bytes: 10 << 20, files: MOST_FILES }
+    }
 }
 
 /// Checkpoints of one project. Calls block: they read files and run git.
@@ -60,6 +68,9 @@ pub enum CheckpointError {
     /// The directory is too much.
     #[error("files are not kept for a rewind: {0}")]
     Unsuitable(String),
+    /// The directory has too many files.
+    #[error("files are not kept for a rewind: {0}")]
+    TooMany(String),
     /// Git failed.
     #[error("git failed: {0}")]
     Git(String),
@@ -112,7 +123,7 @@ impl Checkpoints {
     /// Where there are too many files, or git or the file system fails.
     pub fn take(&mut self) -> Result<Taken, CheckpointError> {
         let Scan { manifest, unknown, left_out } =
-            scan::scan(&self.root, self.store.folder(), self.limits, &self.cache, MOST_FILES)?;
+            scan::scan(&self.root, self.store.folder(), self.limits, &self.cache)?;
         if let Some((reference, newest)) = &self.newest
             && unknown.is_empty()
             && *newest == manifest

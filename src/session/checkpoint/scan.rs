@@ -57,7 +57,7 @@ impl StatCache {
 const TICK: Duration = Duration::from_millis(50);
 
 /// Scans the tree below `root`. `.gitignore` is respected, `.git` and nested repositories are not looked into, nor is `own`.
-pub fn scan(root: &Path, own: &Path, limits: Limits, cache: &StatCache, most: usize) -> Result<Scan, CheckpointError> {
+pub fn scan(root: &Path, own: &Path, limits: Limits, cache: &StatCache) -> Result<Scan, CheckpointError> {
     let mut scan = Scan::default();
     let now = SystemTime::now();
     let own = own.canonicalize().unwrap_or_else(|_| own.to_owned());
@@ -104,9 +104,9 @@ pub fn scan(root: &Path, own: &Path, limits: Limits, cache: &StatCache, most: us
             scan.unknown.push((path.clone(), settled));
         }
         scan.manifest.items.insert(path, Item { kind, mode: mode(&metadata), object });
-        if scan.manifest.items.len() > most {
-            let text = format!("there are more than {most} files in {}", root.display());
-            return Err(CheckpointError::Unsuitable(text));
+        if scan.manifest.items.len() > limits.files {
+            let text = format!("there are more than {} files in {}", limits.files, root.display());
+            return Err(CheckpointError::TooMany(text));
         }
     }
     for (folder, _) in folders.into_iter().filter(|(folder, inside)| *inside == 0 && !folder.as_os_str().is_empty()) {

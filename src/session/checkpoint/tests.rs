@@ -5,7 +5,7 @@ use std::path::Path;
 use super::*;
 use crate::home::Home;
 
-const LIMITS: Limits = Limits { file_bytes: 1 << 20 };
+const LIMITS: Limits = Limits { file_bytes: 1 << 20, files: 1_000 };
 
 struct Project {
     dir: tempfile::TempDir,
@@ -189,6 +189,19 @@ fn a_link_does_not_lead_a_restore_out_of_the_project() {
     checkpoints.apply(&plan).expect("the link goes, the folder comes");
     assert!(fs::read_dir(&outside).expect("there").next().is_none());
     assert_eq!(fs::read(project.root().join("d/file")).expect("there"), b"1");
+}
+
+#[test]
+fn a_tree_of_too_many_files_is_refused() {
+    let project = Project::new();
+    for name in ["a", "b", "c"] {
+        project.write(name, b"1");
+    }
+    let home = Home::at(project.dir.path().join("home"));
+    let mut checkpoints =
+        Checkpoints::open(&home, &project.root(), Limits { files: 2, ..LIMITS }).expect("git is there");
+    let Err(CheckpointError::TooMany(told)) = checkpoints.take() else { panic!("refused") };
+    assert!(told.starts_with("there are more than 2 files in "), "{told}");
 }
 
 #[test]

@@ -201,7 +201,7 @@ const STATES: &[State] = &[
         crate::tui::commands::resume(app, &mut Vec::new());
         let row = SessionRow {
             first_message: "fix 日本語 the failing cart test in the shop".into(),
-            messages: 12,
+            messages: Some(12),
             cost_usd: Some(0.2),
             updated_at: i64::MAX / 2,
             ..SessionRow::default()

@@ -82,8 +82,8 @@ impl Transcript {
 
     fn record(&mut self, record: &Record, id: Option<EntryId>) {
         match record {
-            Record::Compaction { summary, tokens_before, tokens_after, .. } => {
-                self.compaction(summary.clone(), *tokens_before, *tokens_after, id);
+            Record::Compaction { summary, tokens_before, tokens_after, kept_messages, .. } => {
+                self.compaction(summary.clone(), *tokens_before, *tokens_after, *kept_messages, id);
             }
             Record::BranchSummary { summary, .. } => {
                 let title = "summary of the branch that was left".to_owned();
@@ -106,8 +106,13 @@ impl Transcript {
         }
     }
 
-    fn compaction(&mut self, summary: String, before: u64, after: u64, id: Option<EntryId>) {
-        let title = format!("context compacted: {} → {} tokens", words::count(before), words::count(after));
+    fn compaction(&mut self, summary: String, before: u64, after: u64, kept: u64, id: Option<EntryId>) {
+        let kept = match kept {
+            0 => String::new(),
+            1 => " · the last message is kept".to_owned(),
+            kept => format!(" · the last {kept} messages are kept"),
+        };
+        let title = format!("context compacted: {} → {} tokens{kept}", words::count(before), words::count(after));
         self.push(Kind::Summary { title, text: summary }, id);
     }
 
@@ -232,7 +237,10 @@ impl Transcript {
                     outcome.duration_ms = Some(duration_ms);
                     outcome.exit_code = exit_code;
                     outcome.summary = summary;
-                    outcome.view = view;
+                    // The message that is there already holds the same.
+                    if outcome.message.is_none() {
+                        outcome.view = view;
+                    }
                     tool.state = State::Done(outcome);
                     tool.live = Live::default();
                 }
@@ -257,8 +265,8 @@ impl Transcript {
             }
             Event::Notice { text } => self.note(text, Tone::Warning),
             Event::Retry { .. } => {}
-            Event::Compaction { tokens_before, tokens_after, summary, entry, .. } => {
-                self.compaction(summary, tokens_before, tokens_after, entry.map(EntryId));
+            Event::Compaction { tokens_before, tokens_after, kept_messages, summary, entry, .. } => {
+                self.compaction(summary, tokens_before, tokens_after, kept_messages, entry.map(EntryId));
             }
             Event::Error { msg, .. } => self.note(msg, Tone::Error),
             Event::Result { .. } => self.settle(),

@@ -147,7 +147,9 @@ fn restore(app: &mut AppState, preview: RestorePreview, effects: &mut Vec<Effect
         return;
     }
     let force = !preview.conflicts.is_empty();
-    let mut question = vec![format!("{} files changed since. What goes back?", preview.changes.len())];
+    let count = preview.changes.len();
+    let files = if count == 1 { "file" } else { "files" };
+    let mut question = vec![format!("{count} {files} changed since. What goes back?")];
     for (path, change) in preview.changes.iter().take(8) {
         let sign = match change {
             FileChange::Created => "+",

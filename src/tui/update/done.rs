@@ -14,6 +14,7 @@ pub fn done(app: &mut AppState, done: Done, effects: &mut Vec<Effect>) {
     match done {
         Done::Models(models) => commands::take_models(app, models),
         Done::Sessions(scope, rows) => commands::take_sessions(app, scope, rows),
+        Done::Found(query, files) => commands::take_found(app, &query, &files),
         Done::Extras(extras) => app.extras = extras,
         Done::History(texts) => app.prompt.history.load(texts),
         Done::Matches { version, items } => super::complete::matched(app, version, items),

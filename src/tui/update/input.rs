@@ -53,6 +53,7 @@ fn text_input(app: &mut AppState, text: &str, pasted: bool, effects: &mut Vec<Ef
         Some(Overlay::List(list)) => {
             list.query.insert(text);
             list.search();
+            crate::tui::commands::search_sessions(app, effects);
             return;
         }
         Some(Overlay::Page(_) | Overlay::Ask(_)) => return,
@@ -179,6 +180,7 @@ fn list_key(app: &mut AppState, event: &KeyEvent, chord: Chord, effects: &mut Ve
     if list.query.key(event) {
         list.search();
         crate::tui::commands::preview(app);
+        crate::tui::commands::search_sessions(app, effects);
     }
 }
 

@@ -1,8 +1,8 @@
 //! What the keys of the tree pane do.
 
-use crate::agent::Command;
+use crate::agent::{Command, Place};
 use crate::message::Message;
-use crate::session::{EntryId, Tree};
+use crate::session::Tree;
 use crate::tui::app::{AppState, LineFor, Overlay};
 use crate::tui::list::LineInput;
 use crate::tui::msg::Effect;
@@ -12,8 +12,8 @@ use crate::tui::tree::{TreePane, continuation};
 /// A continuation that waits to know what would change in files.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Pending {
-    /// The new leaf.
-    pub to: Option<EntryId>,
+    /// Where it goes on.
+    pub to: Place,
     /// Whether a summary of the branch that is left is wanted.
     pub summarise: bool,
     /// The text that goes to the prompt.
@@ -93,7 +93,9 @@ pub fn go(app: &mut AppState, summarise: bool, effects: &mut Vec<Effect>) {
         close(app);
         return;
     }
-    let (to, text) = continuation(&app.session.tree, node);
+    let (leaf, text) = continuation(&app.session.tree, node);
+    let anew = text.is_some().then(|| app.session.tree.nodes()[node].entry.id);
+    let to = Place { leaf, anew };
     app.pending = Some(Pending { to, summarise, text });
     effects.push(Effect::Command(Command::PreviewRestore { to }));
 }
@@ -116,7 +118,8 @@ pub fn fork(app: &mut AppState, effects: &mut Vec<Effect>) {
         _ => None,
     };
     let to = continuation(&app.session.tree, node).0;
-    app.pending = Some(Pending { to, summarise: false, text });
+    app.pending = Some(Pending { to: Place::default(), summarise: false, text });
     finish(app);
-    effects.push(Effect::Command(Command::Fork { to }));
+    // Before the first entry there is nothing to take along.
+    effects.push(Effect::Command(if to.is_none() { Command::NewSession } else { Command::Fork { to } }));
 }
