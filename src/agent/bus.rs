@@ -1,9 +1,12 @@
 //! The one bus of what happens: everything that a front end or a plugin learns goes through it.
 
+use std::borrow::Cow;
+
 use tokio::sync::mpsc;
 
 use super::protocol::Update;
 use crate::event::Event;
+use crate::text::redact;
 
 /// Sends updates to whoever listens. The channel is bounded: a slow listener slows the agent, and nothing is
 /// dropped.
@@ -19,7 +22,14 @@ impl Bus {
     }
 
     /// Tells of an event. A listener that is gone shows in the inbox, whose other end it holds too.
-    pub async fn emit(&self, event: Event) {
+    ///
+    /// What others said and is told as it is, is told without what looks like a secret.
+    pub async fn emit(&self, mut event: Event) {
+        if let Event::Error { msg: text, .. } | Event::Notice { text } | Event::Retry { reason: text, .. } = &mut event
+            && let Cow::Owned(redacted) = redact(text)
+        {
+            *text = redacted;
+        }
         self.send(Update::Event(event)).await;
     }
 

@@ -6,6 +6,7 @@
 mod html;
 mod markdown;
 
+use std::borrow::Cow;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
@@ -130,7 +131,24 @@ fn parts(loaded: &Loaded) -> Vec<Part> {
             (None, None) => {}
         }
     }
+    parts.iter_mut().for_each(redact);
     parts
+}
+
+/// Takes out of a part what looks like a secret: an export is made to be passed on.
+fn redact(part: &mut Part) {
+    let clean = |text: &mut String| {
+        if let Cow::Owned(redacted) = crate::text::redact(text) {
+            *text = redacted;
+        }
+    };
+    match part {
+        Part::User { text, .. } | Part::Answer(text) | Part::Thinking(text) | Part::Note(text) => clean(text),
+        Part::Call { arguments, output, .. } => {
+            clean(arguments);
+            output.iter_mut().for_each(clean);
+        }
+    }
 }
 
 fn of_record(record: &Record) -> Option<Part> {
@@ -165,7 +183,7 @@ fn title(loaded: &Loaded) -> String {
     });
     let first = first.as_deref().map(crate::text::first_line).unwrap_or_default();
     let title = loaded.tree.name().unwrap_or(first);
-    crate::text::clean(&crate::text::ellipsis(title, 80))
+    crate::text::clean(&crate::text::ellipsis(&crate::text::redact(title), 80))
 }
 
 #[cfg(test)]

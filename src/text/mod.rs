@@ -3,8 +3,10 @@
 //! [`clean_keeping_colour`] before it can reach the terminal.
 
 mod clean;
+mod secrets;
 
 pub use clean::{ColourFilter, clean, clean_keeping_colour, strip, visible};
+pub use secrets::redact;
 
 use unicode_segmentation::UnicodeSegmentation;
 use unicode_width::UnicodeWidthStr;

@@ -223,7 +223,7 @@ fn every_answer_of_the_dialog_does_what_it_says() {
     pty.enter("use the other tool");
     pty.wait("it is asked", |screen| screen.contains("echo interrupted") && screen.contains("yes, once"));
     pty.send("\x1b");
-    pty.wait("the run ends", |screen| screen.contains("! interrupted") && !screen.contains("yes, once"));
+    pty.wait("the run ends", |screen| screen.contains("✗ interrupted") && !screen.contains("esc to interrupt"));
     pty.enter("again");
     pty.wait_for("on again");
     assert!(!home.project().join("refused").exists());
@@ -325,4 +325,26 @@ fn the_interface_asks_once_whether_a_project_is_trusted() {
     // What changed between the question and the answer is not trusted.
     pty.wait_for("has changed since");
     assert!(!pwned.exists());
+}
+
+/// traps.md B153.
+#[test]
+fn keys_stand_neither_in_an_error_nor_in_an_export() {
+    let server = Server::answering(|asked| match CHAT.results(&asked.body).len() {
+        0 => calls(&[("c1", "bash", json!({"command": "echo sk-VIOLINTEST ghp_abcdefghijklmnopqrst"}))]),
+        _ => Step::error(400, &json!({"error": {"message": "wrong key sk-OTHER1234567 at https://x/?key=abc123"}})),
+    });
+    let home = TestHome::new(&server, CHAT);
+    let (events, _) = home.events(&["use Bearer abcDEF123456"]);
+    let error = of_type(&events, "error")[0]["msg"].as_str().expect("text").to_owned();
+    assert!(error.contains("[redacted]") && !error.contains("sk-OTHER") && !error.contains("abc123"), "{error}");
+    let id = home.session()[0]["id"].as_str().expect("an id").to_owned();
+    for file in ["out.html", "out.md"] {
+        assert!(home.run(&["sessions", "export", &id, file]).status.success());
+        let text = fs::read_to_string(home.project().join(file)).expect("there");
+        for secret in ["sk-VIOLINTEST", "ghp_abcdef", "abcDEF123456"] {
+            assert!(!text.contains(secret), "{secret} in {file}");
+        }
+        assert!(text.contains("[redacted]"));
+    }
 }

@@ -287,7 +287,7 @@ mod tests {
         fs::write(root.join(".git"), link).expect("written");
         assert!(git_directories(&root).is_empty(), "nothing points back");
         fs::write(main.join("worktrees/tree/gitdir"), root.join(".git").display().to_string()).expect("written");
-        assert_eq!(git_directories(&root), [main.clone()]);
+        assert_eq!(git_directories(&root), std::slice::from_ref(&main));
         // A repository that names somebody else's folder.
         let secret = base.join("ssh");
         fs::create_dir_all(secret.join("objects")).expect("made");
