@@ -125,7 +125,9 @@ impl Core {
     }
 
     async fn set_model(&mut self, name: &str) {
-        let model = match self.loaded.select(name) {
+        // It may stand in models.json since a moment ago.
+        let found = self.loaded.select(name).or_else(|error| self.setup.load().select(name).map_err(|_| error));
+        let model = match found {
             Ok(model) => model,
             Err(error) => return self.bus.notice(error.to_string()).await,
         };

@@ -79,8 +79,8 @@ struct Checked {
     new: Vec<String>,
 }
 
-/// Asks each provider at once; `true`: one of them failed.
-fn check(models: &Models, env: &Env, json: bool) -> Result<bool, Exit> {
+/// Asks each provider at once what it offers.
+fn ask(models: &Models, env: &Env) -> io::Result<Vec<Checked>> {
     // A provider may have models at several addresses; each is asked once.
     let mut asked: Vec<Arc<Model>> = Vec::new();
     for model in models.models.iter().filter(|model| model.api != FALLBACK) {
@@ -91,7 +91,23 @@ fn check(models: &Models, env: &Env, json: bool) -> Result<bool, Exit> {
     }
     let link = Link::new(Timeouts { connect: PATIENCE, idle: PATIENCE });
     let checks = asked.iter().map(|model| check_one(models, model, &link, env));
-    let rows = runtime()?.block_on(futures::future::join_all(checks));
+    Ok(runtime()?.block_on(futures::future::join_all(checks)))
+}
+
+/// What providers offer and models.json lacks, as provider and id, and what went wrong with some of them.
+pub fn offered(models: &Models, env: &Env) -> (Vec<(String, String)>, Vec<String>) {
+    let rows = match ask(models, env) {
+        Ok(rows) => rows,
+        Err(error) => return (Vec::new(), vec![error.to_string()]),
+    };
+    let failed = rows.iter().filter(|row| !row.ok).map(|row| format!("{}: {}", row.provider, row.detail)).collect();
+    let new = |row: &Checked| row.new.iter().map(|id| (row.provider.clone(), id.clone())).collect::<Vec<_>>();
+    (rows.iter().flat_map(new).collect(), failed)
+}
+
+/// Asks each provider and tells; `true`: one of them failed.
+fn check(models: &Models, env: &Env, json: bool) -> Result<bool, Exit> {
+    let rows = ask(models, env)?;
     let mut out = io::stdout().lock();
     for row in &rows {
         if json {

@@ -118,6 +118,12 @@ fn sources(setup: &Setup, found: Option<Found>) -> Sources {
     });
     let delete_session =
         Arc::new(move |path: &Path| super::sessions::remove(&at().0, path).map(drop).map_err(|exit| exit.message));
+    let asked = setup.clone();
+    let offered = Arc::new(move || super::models::offered(&asked.load().models, &asked.env));
+    let file = setup.home.agent("models.json");
+    let add_model = Arc::new(move |provider: &str, id: &str| {
+        crate::config::models::add(&file, provider, id).map_err(|mistake| mistake.to_string())
+    });
     let models_file = setup.home.agent("models.json");
     let write_models = Arc::new(move || {
         let document = found.as_ref().map(Found::document).unwrap_or_default();
@@ -142,6 +148,8 @@ fn sources(setup: &Setup, found: Option<Found>) -> Sources {
         save_setting,
         rename_session,
         delete_session,
+        offered,
+        add_model,
         write_models,
         export,
     }

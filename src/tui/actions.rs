@@ -109,6 +109,7 @@ actions! {
     "list.page_down" "a page down" ["pagedown"] |app, _| list_step(app, 10);
     "list.choose" "take what is chosen" ["enter"] |app, effects| commands::choose(app, effects);
     "list.default" "models: make it the default" ["ctrl+s"] |app, effects| commands::make_default(app, effects);
+    "list.offered" "models: ask the providers for more" ["ctrl+a"] |app, effects| commands::offered(app, effects);
     "list.less" "models: think less" ["left"] |app, effects| commands::thinking_step(app, Way::Back, effects);
     "list.more" "models: think more" ["right"] |app, effects| commands::thinking_step(app, Way::On, effects);
     "list.scope" "sessions: this directory or all" ["tab"] |app, effects| commands::scope(app, effects);

@@ -124,11 +124,34 @@ fn style(app: &AppState, token: Token) -> Style {
 
 /// Opens the list of models.
 pub fn models(app: &mut AppState, effects: &mut Effects) {
-    let hint = "Enter this session · Ctrl+S default · ←→ thinking · Esc";
+    let hint = "Enter this session · Ctrl+S default · ←→ thinking · Ctrl+A more · Esc";
     let mut list = List::new(Subject::Models(Vec::new()), "models", hint, Vec::new());
     list.loading = true;
     app.open(Overlay::List(Box::new(list)));
     effects.push(Effect::Models);
+}
+
+/// Asks the providers for models that models.json lacks.
+pub fn offered(app: &mut AppState, effects: &mut Effects) {
+    let mut list =
+        List::new(Subject::Offered(Vec::new()), "offered, not in models.json", "Enter add · Esc", Vec::new());
+    list.loading = true;
+    app.open(Overlay::List(Box::new(list)));
+    effects.push(Effect::Offered);
+}
+
+/// Fills the list of what providers offer.
+pub fn take_offered(app: &mut AppState, offered: Vec<(String, String)>, failed: Vec<String>) {
+    if let Some(first) = failed.first() {
+        app.tell(first.clone(), Tone::Warning);
+    }
+    let items = offered.iter().map(|(provider, id)| plain_item(format!("{provider}/{id}"))).collect();
+    let Some(Overlay::List(list)) = &mut app.overlay else { return };
+    if matches!(list.subject, Subject::Offered(_)) {
+        list.subject = Subject::Offered(offered);
+        list.set_items(items);
+        app.dirty = true;
+    }
 }
 
 /// Fills the list of models.
@@ -466,6 +489,10 @@ pub fn choose(app: &mut AppState, effects: &mut Effects) {
                 app.tell(format!("{}/{}: {why}", model.provider, model.id), Tone::Warning);
             }
             effects.push(command(Command::SetModel(format!("{}/{}", model.provider, model.id))));
+        }
+        Subject::Offered(offered) => {
+            let (provider, id) = offered[at].clone();
+            effects.push(Effect::AddModel(provider, id));
         }
         Subject::Sessions(_, rows) => effects.push(command(Command::OpenSession(rows[at].path.clone()))),
         Subject::Themes(names, _) => {

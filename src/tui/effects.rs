@@ -196,6 +196,16 @@ impl Runner {
                 self.spawn(move || Some(Done::SessionsChanged((sources.delete_session)(&path))));
             }
             Effect::Bindings => self.bindings(),
+            Effect::Offered => self.spawn(move || {
+                let (offered, failed) = (sources.offered)();
+                Some(Done::Offered(offered, failed))
+            }),
+            Effect::AddModel(provider, id) => self.spawn(move || {
+                Some(match (sources.add_model)(&provider, &id) {
+                    Ok(()) => Done::Added(format!("{provider}/{id}")),
+                    Err(error) => Done::Toast(error, Tone::Error),
+                })
+            }),
             Effect::WriteModels => self.spawn(move || {
                 Some(match (sources.write_models)() {
                     Ok(written) => Done::Toast(format!("written: {written}"), Tone::Quiet),

@@ -83,6 +83,8 @@ impl LineInput {
 pub enum Subject {
     /// Models.
     Models(Vec<ModelChoice>),
+    /// Models that providers offer and models.json lacks: provider and id.
+    Offered(Vec<(String, String)>),
     /// Sessions.
     Sessions(SessionScope, Vec<SessionRow>),
     /// Themes, with the one to go back to.

@@ -65,6 +65,10 @@ pub enum Done {
     Expanded(Result<String, String>, Delivery),
     /// A session was renamed or deleted, or that failed.
     SessionsChanged(Result<(), String>),
+    /// Models that models.json lacks, and what went wrong with some providers.
+    Offered(Vec<(String, String)>, Vec<String>),
+    /// A model was added to models.json: its reference.
+    Added(String),
     /// Something to tell.
     Toast(String, Tone),
     /// Bindings that were read, with what is wrong with them.
@@ -146,6 +150,10 @@ pub enum Effect {
     Rename(PathBuf, String),
     /// Delete a session.
     Delete(PathBuf),
+    /// Ask the providers for models that models.json lacks.
+    Offered,
+    /// Add a model to models.json: provider and id.
+    AddModel(String, String),
     /// Write models.json.
     WriteModels,
     /// Write the session out.

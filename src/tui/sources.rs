@@ -107,6 +107,10 @@ pub struct Sources {
     pub rename_session: Shared<dyn Fn(&Path, &str) -> Result<(), String> + Send + Sync>,
     /// Deletes a session.
     pub delete_session: Shared<dyn Fn(&Path) -> Result<(), String> + Send + Sync>,
+    /// Asks the providers what they offer: models that models.json lacks, as provider and id, and what went wrong.
+    pub offered: Shared<dyn Fn() -> (Vec<(String, String)>, Vec<String>) + Send + Sync>,
+    /// Adds a model of a provider to models.json.
+    pub add_model: Shared<dyn Fn(&str, &str) -> Result<(), String> + Send + Sync>,
     /// Writes models.json from what was found at the first start, and says where.
     pub write_models: Shared<dyn Fn() -> Result<String, String> + Send + Sync>,
     /// Writes a session out as HTML or Markdown, by the file's ending, and says where.
@@ -127,6 +131,8 @@ impl Sources {
             save_setting: Arc::new(move |_, _| no()),
             rename_session: Arc::new(move |_, _| no()),
             delete_session: Arc::new(move |_| no()),
+            offered: Arc::new(|| (Vec::new(), Vec::new())),
+            add_model: Arc::new(|_, _| Err("not available here".to_owned())),
             write_models: Arc::new(|| Err("not available here".to_owned())),
             export: Arc::new(move |_, _| Err("not available here".to_owned())),
         }

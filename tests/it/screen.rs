@@ -241,3 +241,25 @@ fn no_size_is_too_small_and_a_resize_leaves_nothing_behind() {
     let lines: Vec<_> = pty.screen().lines().map(str::to_owned).collect();
     assert_eq!(lines.iter().filter(|line| line.contains("╰──")).count(), 1, "{lines:#?}");
 }
+
+#[test]
+fn a_model_that_a_server_offers_is_added_from_the_picker() {
+    let server = Server::answering(|asked| match asked.path.ends_with("/models") {
+        true => Step::error(200, &json!({"data": [{"id": "mock"}, {"id": "brand-new"}]})),
+        false => text("ok"),
+    });
+    let home = TestHome::new(&server, Api::Chat);
+    let mut pty = Pty::start(&home, &[]);
+    ready(&pty);
+    pty.send("\x0c");
+    pty.wait_for("Ctrl+A more");
+    pty.send("\x01");
+    pty.wait_for("mock/brand-new");
+    pty.send("\r");
+    pty.wait_for("mock/brand-new is in models.json now");
+    pty.wait("it answers from here on", |screen| {
+        screen.lines().next().is_some_and(|line| line.contains("mock/brand-new"))
+    });
+    let written = fs::read_to_string(home.home().join(".violin/agent/models.json")).expect("there");
+    assert!(written.contains("brand-new"), "{written}");
+}

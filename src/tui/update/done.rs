@@ -43,6 +43,11 @@ pub fn done(app: &mut AppState, done: Done, effects: &mut Vec<Effect>) {
             }
             commands::resume(app, effects);
         }
+        Done::Offered(offered, failed) => commands::take_offered(app, offered, failed),
+        Done::Added(reference) => {
+            app.tell(format!("{reference} is in models.json now"), Tone::Quiet);
+            effects.push(Effect::Command(crate::agent::Command::SetModel(reference)));
+        }
         Done::Toast(text, tone) => app.tell(text, tone),
         Done::Bindings(bindings, problems) => {
             app.bindings = *bindings;

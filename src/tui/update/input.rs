@@ -167,7 +167,7 @@ fn list_key(app: &mut AppState, event: &KeyEvent, chord: Chord, effects: &mut Ve
         let models = matches!(list.subject, crate::tui::list::Subject::Models(_));
         let sessions = matches!(list.subject, crate::tui::list::Subject::Sessions(..));
         let known = match action.name {
-            "list.less" | "list.more" | "list.default" => models,
+            "list.less" | "list.more" | "list.default" | "list.offered" => models,
             "list.scope" | "list.rename" | "list.delete" => sessions,
             _ => true,
         };
