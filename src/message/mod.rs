@@ -113,7 +113,7 @@ pub enum Block {
         #[serde(default)]
         thinking: String,
         /// What the provider wants back with it, opaque to us.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
+        #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "not_empty")]
         signature: Option<String>,
         /// The provider withheld the text; `signature` carries its stead.
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
@@ -140,7 +140,7 @@ pub struct ToolCall {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub invalid: Option<String>,
     /// What the provider wants back with the call (Gemini's thought signature), opaque to us.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "not_empty")]
     pub signature: Option<String>,
 }
 
@@ -296,6 +296,11 @@ fn short_content<S: serde::Serializer>(content: &[Block], serializer: S) -> Resu
         [Block::Text { text }] => text.serialize(serializer),
         blocks => blocks.serialize(serializer),
     }
+}
+
+/// An empty signature is none: no provider takes it back.
+fn not_empty<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<String>, D::Error> {
+    Ok(Option::<String>::deserialize(deserializer)?.filter(|text| !text.is_empty()))
 }
 
 /// Reads arguments that should be an object; anything else counts as none.

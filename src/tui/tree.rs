@@ -6,6 +6,9 @@ use crate::message::{Block, Message, text_of};
 use crate::session::{Body, Entry, EntryId, Record, Tree};
 use crate::text;
 
+/// Lines before a row take at most so many bytes.
+const GUIDES: usize = 120;
+
 /// Which nodes are shown.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Filter {
@@ -173,7 +176,7 @@ impl TreePane {
             if shown {
                 self.rows.push(TreeRow {
                     node,
-                    guides: text::head(&format!("{guides}{own}"), 120).to_owned(),
+                    guides: text::head(&format!("{guides}{own}"), GUIDES).to_owned(),
                     on_path: on_path[node],
                     folded: folded && !children.is_empty(),
                     branches: children.len() > 1,
@@ -187,6 +190,8 @@ impl TreePane {
                 (_, "└ ") => format!("{guides}  "),
                 _ => guides,
             };
+            // Branches may be nested without end, and a screen is not that wide.
+            let below = text::head(&below, GUIDES).to_owned();
             for (at, child) in children.iter().enumerate().rev() {
                 let own = match children.len() {
                     1 => "",

@@ -123,6 +123,20 @@ fn session_list_1_000(bencher: Bencher) {
     bencher.bench(|| list::list(&home, None).len());
 }
 
+/// The picker of 10,000 sessions: at a glance when nothing is known of them yet, and once they were listed.
+#[divan::bench(args = [false, true], sample_count = 5)]
+fn session_glance_10_000(bencher: Bencher, listed: bool) {
+    let dir = tempfile::tempdir().expect("a folder");
+    let home = Home::at(dir.path());
+    for _ in 0..10_000 {
+        session(&home, 5, 500);
+    }
+    if listed {
+        list::list(&home, None);
+    }
+    bencher.bench(|| list::glance(&home, None).len());
+}
+
 /// Writing the 200th request of a session of 2 MB, of which only the last lap is new.
 #[divan::bench]
 fn request_of_2_mb(bencher: Bencher) {

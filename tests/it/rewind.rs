@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 
 use crate::support::home::{TestHome, lines_of};
 use crate::support::pty::Pty;
-use crate::support::server::{Server, Step};
+use crate::support::server::{Piece, Server, Step};
 use crate::support::validate::assert_valid;
 use crate::support::wire::Api;
 
@@ -275,4 +275,45 @@ fn checkpoints_that_cannot_be_are_told_once() {
     home.write(".violin/agent/settings.json", &json!({"checkpoints": {"enabled": false}}).to_string());
     let (events, status) = home.events(&["go"]);
     assert_eq!((status, told(&events), home.project().join("c").exists()), (0, vec![], true));
+}
+
+#[test]
+fn an_undo_takes_back_all_of_a_run_that_was_steered() {
+    let write = |path: &str| Api::Chat.answer("", &[(path, "write", json!({"path": path, "content": "x"}))]);
+    let held = Step { pieces: vec![Piece::Hold], ..Step::stream("") }.then(Piece::Bytes(write("a").into_bytes()));
+    let server = Server::scripted([held, Step::stream(write("b")), text("wrote both")]);
+    let home = TestHome::new(&server, Api::Chat);
+    let mut pty = Pty::start(&home, &[]);
+    ready(&pty);
+    pty.enter("write a");
+    server.wait_holding(1);
+    pty.enter("and b");
+    pty.wait_for("1 queued");
+    server.release();
+    pty.wait_for("wrote both");
+    idle(&pty);
+    assert!(home.project().join("a").exists() && home.project().join("b").exists());
+    pty.enter("/undo");
+    pty.wait_for("2 files restored");
+    assert!(files(&home.project()).is_empty());
+}
+
+#[test]
+fn the_picker_finds_what_was_said() {
+    let server = Server::scripted([text("the zebra is mended"), text("something else")]);
+    let home = TestHome::new(&server, Api::Chat);
+    for prompt in ["first task", "second task"] {
+        assert!(home.run(&["-p", prompt]).status.success());
+    }
+    let mut pty = Pty::start(&home, &["-r"]);
+    pty.wait_for("sessions of this directory");
+    pty.wait("both are counted", |screen| screen.matches("2 msg").count() == 2);
+    pty.send("zebra mended");
+    pty.wait("one is found", |screen| screen.contains("first task") && !screen.contains("second task"));
+    pty.send("\r");
+    pty.wait_for("the zebra is mended");
+    // Everything is known at once the next time.
+    let folder = home.sessions()[0].parent().expect("a folder").to_owned();
+    let index = fs::read_to_string(folder.join("index.json")).expect("there");
+    assert!(index.contains("first task") && !index.contains("zebra"), "{index}");
 }

@@ -13,7 +13,11 @@ pub fn done(app: &mut AppState, done: Done, effects: &mut Vec<Effect>) {
     app.dirty = true;
     match done {
         Done::Models(models) => commands::take_models(app, models),
-        Done::Sessions(scope, rows) => commands::take_sessions(app, scope, rows),
+        Done::Sessions(scope, rows) => {
+            commands::take_sessions(app, scope, rows);
+            // What is searched may stand in others now.
+            commands::search_sessions(app, effects);
+        }
         Done::Found(query, files) => commands::take_found(app, &query, &files),
         Done::Extras(extras) => app.extras = extras,
         Done::History(texts) => app.prompt.history.load(texts),
