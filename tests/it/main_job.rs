@@ -178,7 +178,6 @@ fn a_process_that_is_killed_loses_nothing_that_was_finished() {
     };
     let server = Server::answering(lap);
     let home = TestHome::new(&server, Api::Chat);
-    let mut lost = 0;
     for round in 0..10 {
         let seen = server.asked().len();
         let arguments: &[&str] = if round == 0 { &["count"] } else { &["-c", "go on"] };
@@ -192,8 +191,8 @@ fn a_process_that_is_killed_loses_nothing_that_was_finished() {
         let results = before.iter().filter(|line| line["role"] == "tool").count();
         let ran = fs::read_to_string(home.project().join("log")).unwrap_or_default().lines().count();
         // What ran and whose result was not stored when the process died is told as interrupted, and made again.
-        assert!(results <= ran && ran <= results + lost + 1, "{results} results of {ran} runs");
-        lost = ran - results;
+        // Each time that is at most one; its command may still be writing.
+        assert!(results <= ran && ran <= results + round + 1, "{results} results of {ran} runs");
     }
     let (events, status) = home.events(&["-c", "finish"]);
     assert_eq!((status, &events.last().expect("a result")["text"]), (0, &json!("done")));

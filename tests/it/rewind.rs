@@ -256,7 +256,7 @@ fn checkpoints_that_cannot_be_are_told_once() {
     let home = TestHome::new(&server, Api::Chat);
     // In the home directory itself there are none; it is told, and the run goes on.
     let place = home.home();
-    let (events, status) = home.events(&["-C", &place.to_string_lossy(), "go"]);
+    let (events, status) = home.events(&["--mode", "yolo", "-C", &place.to_string_lossy(), "go"]);
     let told = |events: &[Value]| -> Vec<String> {
         let notices = events.iter().filter(|event| event["type"] == "notice");
         notices.map(|event| event["text"].as_str().expect("text").to_owned()).collect()
