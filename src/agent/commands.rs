@@ -60,10 +60,14 @@ impl Agent {
         core.sync();
         core.tell_settings().await;
         core.bus.send(Update::Activity(Activity::Idle)).await;
-        // Messages that were typed meanwhile go on as if they were typed now.
-        let mut due = inbox.due(true).await.into_iter();
+        self.run_queued().await;
+    }
+
+    /// Messages that were typed meanwhile go on as if they were typed now.
+    async fn run_queued(&mut self) {
+        let mut due = self.inbox.due(true).await.into_iter();
         if let Some(first) = due.next() {
-            inbox.put_back(due.collect());
+            self.inbox.put_back(due.collect());
             self.run(first.message).await;
         }
     }
@@ -76,11 +80,7 @@ impl Agent {
         inbox.attend(core.shell(command, in_context)).await;
         core.tell_settings().await;
         core.bus.send(Update::Activity(Activity::Idle)).await;
-        let mut due = inbox.due(true).await.into_iter();
-        if let Some(first) = due.next() {
-            inbox.put_back(due.collect());
-            self.run(first.message).await;
-        }
+        self.run_queued().await;
     }
 }
 
