@@ -6,6 +6,7 @@ use std::time::Duration;
 use futures::StreamExt;
 
 use super::core::{Core, RunError};
+use super::plugins::inject;
 use crate::event::{ErrorKind, Event};
 use crate::message::stream::{Accumulator, StreamEvent};
 use crate::message::{AssistantMessage, Block, Message, StopReason};
@@ -49,9 +50,13 @@ impl Core {
     pub(super) async fn ask(&mut self, call_prefix: &str) -> Answer {
         let (policy, chain) = (self.loaded.retry(), self.chain());
         let mut attempt = 1;
+        let injection = self.injection().await;
         loop {
             let request = match self.request().await {
-                Ok(request) => request,
+                Ok(mut request) => {
+                    inject(&mut request, &injection);
+                    request
+                }
                 Err(error) if self.move_on(error.kind, &error.message).await => continue,
                 Err(error) => return Answer::Failed(error, AssistantMessage::default()),
             };

@@ -1,11 +1,13 @@
 //! The one bus of what happens: everything that a front end or a plugin learns goes through it.
 
 use std::borrow::Cow;
+use std::sync::Arc;
 
 use tokio::sync::mpsc;
 
 use super::protocol::Update;
 use crate::event::Event;
+use crate::plugin::Host;
 use crate::text::redact;
 
 /// Sends updates to whoever listens. The channel is bounded: a slow listener slows the agent, and nothing is
@@ -13,12 +15,13 @@ use crate::text::redact;
 #[derive(Debug, Clone)]
 pub struct Bus {
     updates: mpsc::Sender<Update>,
+    plugins: Arc<Host>,
 }
 
 impl Bus {
-    /// A bus to that listener.
-    pub fn new(updates: mpsc::Sender<Update>) -> Self {
-        Bus { updates }
+    /// A bus to that listener, and to plugins that listen to events.
+    pub fn new(updates: mpsc::Sender<Update>, plugins: Arc<Host>) -> Self {
+        Bus { updates, plugins }
     }
 
     /// Tells of an event. A listener that is gone shows in the inbox, whose other end it holds too.
@@ -30,7 +33,14 @@ impl Bus {
         {
             *text = redacted;
         }
+        self.plugins.tell(&event);
         self.send(Update::Event(event)).await;
+    }
+
+    /// Tells what a plugin says. Other plugins do not hear it: two that answer each other would never end.
+    pub async fn aside(&self, text: String) {
+        let text = redact(&text).into_owned();
+        self.send(Update::Event(Event::Notice { text })).await;
     }
 
     /// Tells something that a person should know.

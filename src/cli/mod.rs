@@ -6,6 +6,7 @@ mod demo;
 mod doctor;
 mod gc;
 mod models;
+mod plugins;
 mod sessions;
 mod start;
 mod trust;
@@ -21,6 +22,7 @@ use crate::agent::{self, Env, Overrides, Setup};
 use crate::event::ErrorKind;
 use crate::headless::{self, Output};
 use crate::home::Home;
+use crate::plugin::Host;
 
 use args::{Cli, RunArgs, Subcommand};
 
@@ -81,6 +83,7 @@ fn dispatch(cli: Cli) -> Result<u8, Exit> {
         Some(Subcommand::Sessions(sessions)) => sessions::run(&home, &sessions),
         Some(Subcommand::Models(models)) => models::run(&home, env, &models),
         Some(Subcommand::Trust(args)) => trust::run(&home, &args),
+        Some(Subcommand::Plugins(args)) => plugins::run(&home, &args),
         Some(Subcommand::Doctor(doctor)) => doctor::run(&home, env, &doctor),
         Some(Subcommand::Gc(args)) => gc::run(&home, &args),
         Some(Subcommand::Completions(completions)) => args::completions(&completions),
@@ -100,7 +103,8 @@ fn run(home: Home, env: Env, args: RunArgs) -> Result<u8, Exit> {
         return Err(Exit::usage("there is no terminal; give a prompt with -p (or --json) to run without one"));
     }
     let cwd = start::directory(args.directory.as_deref())?;
-    let setup = Setup { home, cwd, overrides: overrides(&args), env, models: None, headless };
+    let plugins = Host::new(home.clone());
+    let setup = Setup { home, cwd, overrides: overrides(&args), env, models: None, headless, plugins };
     let runtime = runtime()?;
     let _entered = runtime.enter();
     if headless { run_headless(&runtime, setup, &args) } else { tui::run(&runtime, setup, &args) }

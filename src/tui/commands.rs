@@ -108,7 +108,7 @@ slashes! {
         effects.push(Effect::Extras);
     };
     "init" "" "let the model write an AGENTS.md" |app, _, effects| super::update::submit::send_text(app, INIT, Delivery::Steer, effects);
-    "plugins" "" "commands of plugins" |app, _, _| plugins(app);
+    "plugins" "" "plugins: what they do and cost, on and off" |app, _, effects| super::plugins::open(app, effects);
     "hotkeys" "" "all key bindings" |app, _, _| help(app);
     "help" "" "all commands and key bindings" |app, _, _| help(app);
     "quit" "" "leave" |_, _, effects| effects.push(Effect::Quit);
@@ -350,18 +350,6 @@ fn settings(app: &mut AppState) {
     app.open(Overlay::List(Box::new(List::new(Subject::Settings, "settings", "Enter · Esc", items))));
 }
 
-fn plugins(app: &mut AppState) {
-    let rows: Vec<Row> = app
-        .extras
-        .iter()
-        .filter(|extra| extra.kind == ExtraKind::Plugin)
-        .map(|extra| Row::plain(format!("/{}  {}", extra.name, extra.description), Style::new()))
-        .collect();
-    let rows =
-        if rows.is_empty() { vec![Row::plain("no plugin has commands here", style(app, Token::Dim))] } else { rows };
-    app.open_page("plugins", rows);
-}
-
 /// The page of all commands and bindings.
 pub fn help(app: &mut AppState) {
     let (accent, dim) = (style(app, Token::Accent), style(app, Token::Dim));
@@ -505,6 +493,7 @@ pub fn choose(app: &mut AppState, effects: &mut Effects) {
         Subject::Thinking => effects.push(command(Command::SetThinking(Thinking::ALL[at]))),
         Subject::Modes => set_mode(app, Mode::ALL[at], effects),
         Subject::Fork(targets) => effects.push(command(Command::Fork { to: targets[at] })),
+        Subject::Plugins(plugins) => super::plugins::choose(app, &plugins[at]),
         Subject::Settings => match at {
             0 => effects.push(Effect::Themes),
             1 => modes(app),

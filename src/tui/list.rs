@@ -99,6 +99,8 @@ pub enum Subject {
     Fork(Vec<Option<crate::session::EntryId>>),
     /// Settings.
     Settings,
+    /// Plugins.
+    Plugins(Vec<super::plugins::PluginItem>),
 }
 
 /// An item of a list.

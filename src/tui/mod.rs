@@ -26,6 +26,7 @@ pub mod layout;
 pub mod list;
 pub mod msg;
 pub mod pane;
+pub mod plugins;
 pub mod prompt;
 pub mod reference;
 pub mod review;

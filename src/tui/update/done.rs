@@ -6,6 +6,7 @@ use crate::tui::commands;
 use crate::tui::list::Subject;
 use crate::tui::msg::{Clip, Done, Effect};
 use crate::tui::pane::Pane;
+use crate::tui::plugins;
 use crate::tui::transcript::Tone;
 
 /// Takes it.
@@ -60,6 +61,8 @@ pub fn done(app: &mut AppState, done: Done, effects: &mut Vec<Effect>) {
             }
         }
         Done::Changed(path) => changed(app, &path, effects),
+        Done::Plugins(rows) => plugins::take(app, rows),
+        Done::PluginActed(outcome) => plugins::acted(app, outcome, effects),
         Done::Themes(names) => commands::take_themes(app, names),
         Done::Log(path, text) => {
             if let Some(Pane::Output(output)) = &mut app.pane {
