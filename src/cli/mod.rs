@@ -5,6 +5,7 @@ mod attach;
 mod demo;
 mod doctor;
 mod gc;
+mod log;
 mod models;
 mod plugins;
 mod sessions;
@@ -77,6 +78,9 @@ pub fn main(arguments: impl Iterator<Item = OsString>) -> ExitCode {
 
 fn dispatch(cli: Cli) -> Result<u8, Exit> {
     let home = Home::from_env().ok_or_else(|| Exit::usage("there is no home directory; set HOME or VIOLIN_HOME"))?;
+    if let Some(wrong) = log::start(&home) {
+        let _ = writeln!(io::stderr(), "violin: {}", crate::text::clean(&wrong));
+    }
     let env: Env = Arc::new(|name: &str| std::env::var(name).ok());
     match cli.subcommand {
         None => run(home, env, cli.run),

@@ -31,7 +31,10 @@ const LOOK: Duration = Duration::from_millis(500);
 /// Loading takes at most the limit of a call; a little longer is waited.
 const LOADING: Duration = Duration::from_secs(12);
 
-/// At the end, running commands of plugins get so long.
+/// At the end, plugins get so long to hear the last events.
+const HEARING: Duration = Duration::from_secs(2);
+
+/// And their running commands so long to end.
 const LAST: Duration = Duration::from_secs(4);
 
 /// Editors write a file in several steps.
@@ -491,26 +494,34 @@ impl Host {
         }
     }
 
-    /// Ends what plugins do and waits for their commands to end.
+    /// Lets plugins hear what was told, ends what they do, and waits for their commands to end.
     pub async fn shut_down(&self) {
-        self.cancel.cancel();
         self.watch.lock().unwrap_or_else(PoisonError::into_inner).take();
         let plugins = std::mem::take(&mut *self.lock());
-        for plugin in plugins {
-            let busy = plugin.messages.clone();
-            drop(plugin);
-            // The thread ends with the last sender, or after what it does now.
-            let gone = async move {
-                let (reply, answer) = oneshot::channel();
-                let cancel = CancellationToken::new();
-                cancel.cancel();
-                let work = Work::Hook(Hook::Event, serde_json::Value::Null);
-                if busy.send(Message::Ask { work, cancel, reply }).await.is_ok() {
-                    drop(busy);
-                    let _ = answer.await;
-                }
-            };
-            let _ = tokio::time::timeout(LAST, gone).await;
+        for plugin in &plugins {
+            if tokio::time::timeout(HEARING, plugin.rest()).await.is_err() {
+                break;
+            }
+        }
+        self.cancel.cancel();
+        for plugin in &plugins {
+            if tokio::time::timeout(LAST, plugin.rest()).await.is_err() {
+                break;
+            }
+        }
+    }
+}
+
+impl Plugin {
+    /// Waits until its thread has done all that it was given.
+    async fn rest(&self) {
+        let (reply, answer) = oneshot::channel();
+        let cancel = CancellationToken::new();
+        // What is cancelled before it begins is only answered.
+        cancel.cancel();
+        let work = Work::Hook(Hook::Event, serde_json::Value::Null);
+        if self.messages.send(Message::Ask { work, cancel, reply }).await.is_ok() {
+            let _ = answer.await;
         }
     }
 }

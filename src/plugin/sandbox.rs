@@ -70,9 +70,15 @@ pub fn state(budget: &Arc<Budget>, log: impl Fn(&str) + 'static) -> mlua::Result
     native.set("find_at", lua.create_function(search_at)?)?;
     lua.load(PRELUDE).set_name("=prelude").call::<()>(native)?;
     let clock = budget.clone();
-    lua.set_global_hook(HookTriggers::new().every_nth_instruction(INSTRUCTIONS), move |_, _| match clock.check() {
-        Ok(()) => Ok(VmState::Continue),
-        Err(stop) => Err(mlua::Error::external(stop)),
+    lua.set_global_hook(HookTriggers::new().every_nth_instruction(INSTRUCTIONS), move |_, debug| {
+        match clock.check() {
+            Ok(()) => Ok(VmState::Continue),
+            Err(stop) => {
+                let file = debug.source().short_src.unwrap_or_default().into_owned();
+                let line = debug.current_line().unwrap_or_default();
+                Err(mlua::Error::runtime(format!("{file}:{line}: {stop}")))
+            }
+        }
     })?;
     Ok(lua)
 }

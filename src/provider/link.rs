@@ -69,6 +69,7 @@ impl Link {
             Err(error) => return fail(ProviderError::new(ErrorKind::Internal, error.to_string())),
         };
         let url = format!("{}{}", request.model.base_url, protocol.path(&request.model));
+        tracing::debug!(url, bytes = body.len(), messages = request.messages.len(), "asked");
         let decoder = protocol.decoder(&request);
         let prepared = headers(protocol, &request).and_then(|headers| {
             let client = self.clients.for_url(&url, self.timeouts)?;
@@ -242,6 +243,7 @@ impl Answer {
         let sent = timeout(self.idle, request.send()).await.map_err(|_| self.silent())?;
         let mut response = sent.map_err(|error| network(&error))?;
         let status = response.status();
+        tracing::debug!(status = status.as_u16(), "answered");
         if status.is_success() {
             self.state = State::Reading(response);
             return Ok(());

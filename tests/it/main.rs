@@ -7,6 +7,7 @@ mod durable;
 mod layout;
 mod link;
 mod main_job;
+mod plugins;
 mod providers;
 mod rewind;
 mod screen;

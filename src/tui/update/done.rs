@@ -20,7 +20,14 @@ pub fn done(app: &mut AppState, done: Done, effects: &mut Vec<Effect>) {
             commands::search_sessions(app, effects);
         }
         Done::Found(query, files) => commands::take_found(app, &query, &files),
-        Done::Extras(extras) => app.extras = extras,
+        Done::Extras(extras) => {
+            let others = app.extras != extras;
+            app.extras = extras;
+            // Commands that have just come are offered where one is being typed.
+            if others && app.prompt.before_cursor().starts_with('/') {
+                super::complete::refresh(app, effects);
+            }
+        }
         Done::History(texts) => app.prompt.history.load(texts),
         Done::Matches { version, items } => super::complete::matched(app, version, items),
         Done::Edited(Ok(text)) => app.prompt.set_text(text.trim_end_matches('\n')),
