@@ -55,10 +55,21 @@ impl Api {
     pub fn table(self, lua: &Lua) -> mlua::Result<Table> {
         let violin = lua.create_table()?;
         let api = self.clone();
-        violin.set("log", lua.create_function(move |_, text: LuaString| Ok(api.log(&text.to_string_lossy())))?)?;
+        violin.set(
+            "log",
+            lua.create_function(move |_, text: LuaString| {
+                api.log(&text.to_string_lossy());
+                Ok(())
+            })?,
+        )?;
         let api = self.clone();
-        violin
-            .set("notify", lua.create_function(move |_, text: LuaString| Ok(api.notify(&text.to_string_lossy())))?)?;
+        violin.set(
+            "notify",
+            lua.create_function(move |_, text: LuaString| {
+                api.notify(&text.to_string_lossy());
+                Ok(())
+            })?,
+        )?;
         violin.set("json", json(lua)?)?;
         violin.set("store", self.clone().store(lua)?)?;
         let api = self.clone();
@@ -180,15 +191,19 @@ impl Api {
     }
 
     fn store(self, lua: &Lua) -> mlua::Result<Table> {
-        let kept: Rc<RefCell<Option<(Option<String>, Store)>>> = Rc::default();
+        // Which session's it is stands beside it: the person may go to another one.
+        let kept: RefCell<Option<Kept>> = RefCell::default();
         let api = self;
         let with = Rc::new(move |work: &mut dyn FnMut(&mut Store) -> Result<(), String>| {
             let session = api.world().session;
             let mut kept = kept.borrow_mut();
-            if !matches!(&*kept, Some((of, _)) if *of == session) {
-                *kept = Some((session.clone(), Store::open(&api.home, session.as_deref(), &api.plugin.name())?));
-            }
-            kept.as_mut().map_or(Ok(()), |(_, store)| work(store))
+            let mut open = match kept.take() {
+                Some(open) if open.session == session => open,
+                _ => Kept { store: Store::open(&api.home, session.as_deref(), &api.plugin.name())?, session },
+            };
+            let done = work(&mut open.store);
+            *kept = Some(open);
+            done
         });
         let table = lua.create_table()?;
         let open = with.clone();
@@ -209,6 +224,12 @@ impl Api {
         table.set("set", lua.create_function(set)?)?;
         Ok(table)
     }
+}
+
+/// What is kept for a session.
+struct Kept {
+    session: Option<String>,
+    store: Store,
 }
 
 fn json(lua: &Lua) -> mlua::Result<Table> {

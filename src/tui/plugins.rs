@@ -16,7 +16,7 @@ use crate::theme::Token;
 #[derive(Debug, Clone)]
 pub enum PluginItem {
     /// One that is installed.
-    Installed(PluginRow),
+    Installed(Box<PluginRow>),
     /// One that comes with Violin and is not installed.
     Example(&'static Example),
 }
@@ -57,7 +57,7 @@ pub fn is_open(app: &AppState) -> bool {
 pub fn take(app: &mut AppState, rows: Vec<PluginRow>) {
     let more = EXAMPLES.iter().filter(|example| rows.iter().all(|row| row.name != example.name));
     let more: Vec<PluginItem> = more.map(PluginItem::Example).collect();
-    let rows: Vec<PluginItem> = rows.into_iter().map(PluginItem::Installed).chain(more).collect();
+    let rows: Vec<PluginItem> = rows.into_iter().map(|row| PluginItem::Installed(Box::new(row))).chain(more).collect();
     let items = rows.iter().map(|row| item(app, row)).collect();
     let Some(Overlay::List(list)) = &mut app.overlay else { return };
     if matches!(list.subject, Subject::Plugins(_)) {
