@@ -11,8 +11,8 @@ use super::pane::Pane;
 use super::prompt::Prompt;
 use super::review::Reviews;
 use super::sources::Extra;
-use super::transcript::select::{Hit, Selection, Spot};
-use super::transcript::{Look, Tone, Transcript};
+use super::transcript::select::{Selection, Spot};
+use super::transcript::{Look, Search, Tone, Transcript};
 use crate::agent::{Activity, AgentSettings, Command, Queued};
 use crate::choice::Mode;
 use crate::message::Usage;
@@ -202,17 +202,6 @@ pub struct Mouse {
     pub down: Option<Spot>,
     /// When and where the last click was, and how many there were.
     pub click: Option<(Instant, u16, u16, u8)>,
-}
-
-/// A search in the transcript.
-#[derive(Debug, Default)]
-pub struct Search {
-    /// What is searched.
-    pub query: String,
-    /// Where it was found.
-    pub hits: Vec<Hit>,
-    /// Where one stands.
-    pub at: usize,
 }
 
 /// Where things were drawn.

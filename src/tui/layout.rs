@@ -25,7 +25,16 @@ pub fn layout(app: &mut AppState) -> Option<Scrolled> {
     if !app.regions.usable {
         return None;
     }
+    if before.transcript.width != app.regions.transcript.width {
+        // Its cells are others now.
+        app.selection = None;
+        app.mouse.down = None;
+    }
     let mut transcript = std::mem::take(&mut app.transcript);
+    if let Some(mut search) = app.search.take() {
+        search.refresh(&mut transcript, app.look());
+        app.search = Some(search);
+    }
     transcript.layout(app.look(), app.regions.transcript.height);
     app.transcript = transcript;
     pane(app);

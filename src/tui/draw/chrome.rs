@@ -129,12 +129,10 @@ pub(super) fn status(app: &AppState, buffer: &mut Buffer) {
         let room = usize::from(area.width.saturating_sub(width_of(&left) + 3));
         right.push(span(app, text::ellipsis(&toast.text, room), token));
     } else if let Some(search) = &app.search {
-        let at = if search.hits.is_empty() { 0 } else { search.at + 1 };
-        right.push(span(
-            app,
-            format!("“{}” {at}/{} · n N · esc", text::visible(&search.query), search.hits.len()),
-            Token::Dim,
-        ));
+        let count = search.hits().len();
+        let at = if count == 0 { 0 } else { search.at() + 1 };
+        let query = text::ellipsis(&text::visible(search.query()), 30);
+        right.push(span(app, format!("“{query}” {at}/{count} · n N · esc"), Token::Dim));
     } else if !app.queue.is_empty() {
         right.push(span(app, format!("↑ {} queued · Alt+Up to edit", app.queue.len()), Token::Dim));
     }

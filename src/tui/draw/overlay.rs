@@ -111,7 +111,7 @@ fn page(app: &AppState, page: &Page, buffer: &mut Buffer, area: Rect) {
 fn line(app: &AppState, line: &LineInput, purpose: &LineFor, buffer: &mut Buffer, area: Rect) -> Option<Position> {
     let words = match purpose {
         LineFor::Search => match &app.search {
-            Some(search) if !search.query.is_empty() => format!("search · {} hits", search.hits.len()),
+            Some(search) if !search.query().is_empty() => format!("search · {} hits", search.hits().len()),
             _ => "search".to_owned(),
         },
         LineFor::Label(_) => "label of this entry".to_owned(),

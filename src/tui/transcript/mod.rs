@@ -7,6 +7,7 @@ pub mod block;
 pub mod fill;
 pub mod markdown;
 pub mod row;
+pub mod search;
 pub mod select;
 mod table;
 pub mod tool;
@@ -15,6 +16,7 @@ use std::collections::HashMap;
 
 pub use block::{Block, Fold, Kind, Look, Tone};
 pub use row::{Row, Span};
+pub use search::Search;
 
 use crate::session::EntryId;
 
@@ -152,6 +154,11 @@ impl Transcript {
         let Some(before) = index.checked_sub(1).map(|before| &self.blocks[before]) else { return false };
         let small = |kind: &Kind| matches!(kind, Kind::Tool(_) | Kind::Thinking { .. } | Kind::Note { .. });
         !(small(&before.kind) && small(&self.blocks[index].kind))
+    }
+
+    /// The state that a block's rows stand for, width and colours aside.
+    fn stamp(&self, index: usize) -> block::Stamp {
+        self.blocks[index].stamp(self.gap(index))
     }
 
     fn lay(&mut self, index: usize, look: Look<'_>) -> usize {
@@ -365,6 +372,9 @@ impl Transcript {
     }
 }
 
+#[cfg(test)]
+#[path = "select_tests.rs"]
+mod select_tests;
 #[cfg(test)]
 #[path = "transcript_tests.rs"]
 mod tests;

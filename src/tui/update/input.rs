@@ -9,12 +9,13 @@ use super::{complete, submit};
 use crate::agent::{Command, ReviewAnswer};
 use crate::theme::Theme;
 use crate::tui::actions;
-use crate::tui::app::{AppState, LineFor, Overlay, Search, automatic};
+use crate::tui::app::{AppState, LineFor, Overlay, automatic};
 use crate::tui::keys::{Chord, Scope};
 use crate::tui::list::LineInput;
 use crate::tui::msg::Effect;
 use crate::tui::pane::Pane;
 use crate::tui::term::Input;
+use crate::tui::transcript::Search;
 use crate::tui::transcript::row::Hit;
 use crate::tui::transcript::select::{Selection, Spot};
 
@@ -285,7 +286,7 @@ fn line_taken(app: &mut AppState, line: &LineInput, purpose: LineFor, effects: &
     let given = Some(text.clone()).filter(|text| !text.is_empty());
     match purpose {
         LineFor::Search => {
-            if app.search.as_ref().is_none_or(|search| search.hits.is_empty()) {
+            if app.search.as_ref().is_none_or(|search| search.hits().is_empty()) {
                 app.search = None;
                 app.tell(format!("“{text}” is not here"), crate::tui::transcript::Tone::Quiet);
             }
@@ -305,35 +306,35 @@ fn line_taken(app: &mut AppState, line: &LineInput, purpose: LineFor, effects: &
 /// Searches the transcript and goes to the hit nearest to its end.
 fn find(app: &mut AppState, query: &str) {
     let mut transcript = std::mem::take(&mut app.transcript);
-    let hits = transcript.find(query, app.look());
+    app.search = Some(Search::new(query, &mut transcript, app.look()));
     app.transcript = transcript;
-    let at = hits.len().saturating_sub(1);
-    app.search = Some(Search { query: query.to_owned(), hits, at });
     go_to_hit(app);
 }
 
 fn go_to_hit(app: &mut AppState) {
-    let Some(hit) = app.search.as_ref().and_then(|search| search.hits.get(search.at)).copied() else { return };
-    if app.transcript.view.contains(&hit.place) {
+    let Some(hit) = app.search.as_ref().and_then(Search::current) else { return };
+    let shown = |place| app.transcript.view.contains(&place);
+    if shown(hit.from.place) && shown(hit.to.place) {
         return;
     }
-    app.transcript.anchor = crate::tui::transcript::Anchor::At(hit.place);
-    app.transcript.view = vec![hit.place];
+    app.transcript.anchor = crate::tui::transcript::Anchor::At(hit.from.place);
+    app.transcript.view = vec![hit.from.place];
     let third = isize::from(i16::try_from(app.regions.transcript.height / 3).unwrap_or(0));
     app.transcript.set_height(1);
     actions::scroll(app, -third);
 }
 
 fn search_key(app: &mut AppState, chord: Chord) -> bool {
-    let Some(search) = &mut app.search else { return false };
-    let count = search.hits.len();
-    match chord.types() {
-        Some('n') if count > 0 => search.at = (search.at + 1) % count,
-        Some('N') if count > 0 => search.at = (search.at + count - 1) % count,
+    let on = match chord.types() {
+        Some('n') => true,
+        Some('N') => false,
         _ => return false,
+    };
+    let found = app.search.as_mut().is_some_and(|search| search.step(on));
+    if found {
+        go_to_hit(app);
     }
-    go_to_hit(app);
-    true
+    found
 }
 
 fn review_key(app: &mut AppState, event: &KeyEvent, effects: &mut Vec<Effect>) -> bool {
@@ -479,7 +480,8 @@ fn press(app: &mut AppState, at: Position) {
     app.mouse.down = Some(spot);
     app.selection = match count {
         1 => None,
-        count => app.transcript.around(spot, count == 3),
+        2 => app.transcript.word_around(spot),
+        _ => app.transcript.line_around(spot),
     };
 }
 
@@ -491,12 +493,8 @@ fn drag(app: &mut AppState, at: Position, _effects: &mut Vec<Effect>) {
     } else if at.y >= region.bottom() {
         actions::scroll(app, 1);
     }
-    if let Some(mut to) = spot(app, at) {
-        if to >= from {
-            // The cell under the pointer is part of it.
-            to.column = to.column.saturating_add(1);
-        }
-        app.selection = Some(Selection { from, to });
+    if let Some(to) = spot(app, at) {
+        app.selection = Some(Selection::drag(from, to));
         app.mouse.click = None;
     }
 }
