@@ -95,6 +95,10 @@ fn over(app: &AppState, place: Place, buffer: &mut Buffer, area: Rect, y: u16) {
         let (from, to) = row.snap(columns.0, columns.1);
         for x in area.x.saturating_add(from)..area.x.saturating_add(to).min(area.right()) {
             if let Some(cell) = buffer.cell_mut((x, y)) {
+                if token != Token::Selection {
+                    // A colour that stands out from the ground need not stand out from the mark.
+                    cell.set_fg(ratatui::style::Color::Reset);
+                }
                 cell.set_style(app.theme.style(token));
             }
         }

@@ -35,6 +35,8 @@ pub struct Search {
     blocks: Vec<Found>,
     hits: Vec<Hit>,
     at: usize,
+    /// The block of the hit that one went to, and its number among those of its block: rows change with the width.
+    stood: (usize, usize),
 }
 
 /// What was found in a block, and in which state of it.
@@ -50,8 +52,21 @@ impl Search {
     pub fn new(query: &str, transcript: &mut Transcript, look: Look<'_>) -> Self {
         let mut search = Search { query: query.to_owned(), folded: folded(query), ..Search::default() };
         search.refresh(transcript, look);
-        search.at = search.hits.len().saturating_sub(1);
+        search.go(search.hits.len().saturating_sub(1));
         search
+    }
+
+    fn go(&mut self, at: usize) {
+        self.at = at;
+        if let Some(hit) = self.hits.get(at) {
+            let block = hit.from.place.block;
+            self.stood = (block, at - self.first_of(block));
+        }
+    }
+
+    /// The number of the first hit of a block or of those after it.
+    fn first_of(&self, block: usize) -> usize {
+        self.hits.partition_point(|hit| hit.from.place.block < block)
     }
 
     /// What is searched.
@@ -78,7 +93,7 @@ impl Search {
     pub fn step(&mut self, on: bool) -> bool {
         let count = self.hits.len();
         if count > 0 {
-            self.at = (self.at + if on { 1 } else { count - 1 }) % count;
+            self.go((self.at + if on { 1 } else { count - 1 }) % count);
         }
         count > 0
     }
@@ -110,17 +125,10 @@ impl Search {
         if !changed {
             return;
         }
-        // The number of a hit among those of its block says which it is: rows change with the width.
-        let stood = self.current().map(|hit| {
-            let block = hit.from.place.block;
-            (block, self.at - self.hits.partition_point(|hit| hit.from.place.block < block))
-        });
         self.hits = self.blocks.iter().flat_map(|found| found.hits.iter().copied()).collect();
-        if let Some((block, number)) = stood {
-            let first = self.hits.partition_point(|hit| hit.from.place.block < block);
-            let own = self.blocks.get(block).map_or(0, |found| found.hits.len());
-            self.at = first + number.min(own.saturating_sub(1));
-        }
+        let (block, number) = self.stood;
+        let own = self.blocks.get(block).map_or(0, |found| found.hits.len());
+        self.at = self.first_of(block) + number.min(own.saturating_sub(1));
         self.at = self.at.min(self.hits.len().saturating_sub(1));
     }
 }

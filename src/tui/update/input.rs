@@ -197,7 +197,8 @@ fn page_key(app: &mut AppState, event: &KeyEvent, chord: Chord) {
         KeyCode::PageUp => page.scroll = page.scroll.saturating_sub(height),
         KeyCode::PageDown | KeyCode::Char(' ') => page.scroll = (page.scroll + height).min(last),
         KeyCode::Home => page.scroll = 0,
-        KeyCode::End => page.scroll = last,
+        // How many rows there are is known once it is laid out.
+        KeyCode::End => page.scroll = usize::MAX,
         KeyCode::Esc | KeyCode::Char('q') | KeyCode::Enter => app.overlay = None,
         _ if help => app.overlay = None,
         _ => {}
@@ -317,11 +318,9 @@ fn go_to_hit(app: &mut AppState) {
     if shown(hit.from.place) && shown(hit.to.place) {
         return;
     }
-    app.transcript.anchor = crate::tui::transcript::Anchor::At(hit.from.place);
-    app.transcript.view = vec![hit.from.place];
-    let third = isize::from(i16::try_from(app.regions.transcript.height / 3).unwrap_or(0));
-    app.transcript.set_height(1);
-    actions::scroll(app, -third);
+    let mut transcript = std::mem::take(&mut app.transcript);
+    transcript.bring(hit.from.place, app.look());
+    app.transcript = transcript;
 }
 
 fn search_key(app: &mut AppState, chord: Chord) -> bool {
@@ -348,8 +347,8 @@ fn review_key(app: &mut AppState, event: &KeyEvent, effects: &mut Vec<Effect>) -
     match event.code {
         KeyCode::Up if plain => app.reviews.selected = (app.reviews.selected + count - 1) % count,
         KeyCode::Down if plain => app.reviews.selected = (app.reviews.selected + 1) % count,
-        KeyCode::PageUp => app.reviews.scroll = app.reviews.scroll.saturating_sub(5),
-        KeyCode::PageDown => app.reviews.scroll += 5,
+        KeyCode::PageUp => app.reviews.scroll_by(-page(app)),
+        KeyCode::PageDown => app.reviews.scroll_by(page(app)),
         KeyCode::Enter if plain => {
             if let Some(offer) = offers.get(app.reviews.selected) {
                 answer(app, offer.key);
@@ -364,6 +363,11 @@ fn review_key(app: &mut AppState, event: &KeyEvent, effects: &mut Vec<Effect>) -
         _ => return false,
     }
     true
+}
+
+/// Rows that a page of the question scrolls: one stays in sight.
+fn page(app: &AppState) -> isize {
+    app.reviews.dialog.shown.saturating_sub(1).max(1) as isize
 }
 
 fn answer(app: &mut AppState, key: char) {
@@ -414,6 +418,9 @@ fn wheel(app: &mut AppState, at: Position, rows: isize) {
             return;
         }
         Some(Overlay::Line(..) | Overlay::Ask(_)) | None => {}
+    }
+    if app.regions.review.contains(at) {
+        return app.reviews.scroll_by(rows);
     }
     if app.regions.pane.contains(at) {
         match &mut app.pane {
