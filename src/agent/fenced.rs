@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use super::bus::Bus;
 use super::protocol::{ReviewAnswer, ReviewRequest};
-use super::review::{Answered, Pass, put};
+use super::review::{Answered, Pass, command_line, put};
 use crate::message::{Block, text_of};
 use crate::tool::path;
 use crate::toolkit::{Arguments, Risk, Tool, ToolContext, ToolError, ToolOutput};
@@ -79,6 +79,7 @@ pub async fn run(ready: Ready) -> Ran {
         title: tool.title(&arguments),
         risk: Risk::Command,
         reason: "it seems to have failed because of the sandbox; run it again without?".to_owned(),
+        command: arguments.get("command").and_then(|command| command.as_str()).map(command_line),
         view: output.view.clone(),
         rule: None,
         answer,

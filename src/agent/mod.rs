@@ -32,8 +32,8 @@ use crate::model::Model;
 use crate::session::Session;
 
 pub use protocol::{
-    Activity, AgentSettings, Command, Delivery, FileChange, Place, Queued, Restore, RestorePreview, ReviewAnswer,
-    ReviewRequest, SessionState, Update,
+    Activity, AgentSettings, Command, CommandLine, Danger, Delivery, FileChange, Place, Queued, Restore,
+    RestorePreview, ReviewAnswer, ReviewRequest, SessionState, Update,
 };
 pub use setup::{Env, Loaded, Overrides, Setup};
 

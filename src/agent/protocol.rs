@@ -226,12 +226,32 @@ pub struct ReviewRequest {
     pub risk: Risk,
     /// Why it is asked.
     pub reason: String,
-    /// What it would change or run.
+    /// The command that it would run, where it runs one.
+    pub command: Option<CommandLine>,
+    /// What else there is to see: what it would change, or what came of it before.
     pub view: Option<View>,
     /// The rule that `always` would add, such as `bash(cargo test:*)`.
     pub rule: Option<String>,
     /// Takes the answer; dropped, it counts as no.
     pub answer: oneshot::Sender<ReviewAnswer>,
+}
+
+/// A command and what is to be looked at twice in it.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct CommandLine {
+    /// The command as it would run.
+    pub text: String,
+    /// Its dangers, in the order in which they stand in it.
+    pub dangers: Vec<Danger>,
+}
+
+/// A dangerous part of a command.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Danger {
+    /// Its bytes in the command.
+    pub at: std::ops::Range<usize>,
+    /// What is dangerous about it, as a sentence without its full stop.
+    pub why: &'static str,
 }
 
 /// The person's answer.

@@ -43,6 +43,7 @@ pub(super) fn parse_alone(source: &str) -> Result<Theme, String> {
         format!("line {}, column {}: {}", error.line_display(), error.column_display(), error.kind())
     })?;
     let mut theme = Theme {
+        depth: super::Depth::True,
         hyperlinks: false,
         name: file.name.clone(),
         dark: file.dark,

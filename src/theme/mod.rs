@@ -170,6 +170,8 @@ pub struct Theme {
     pub dark: bool,
     /// Whether the terminal shows links (OSC 8), so that their addresses need not stand behind them.
     pub hyperlinks: bool,
+    /// How many colours the terminal has.
+    depth: Depth,
     ui: [Option<Color>; Token::ALL.len()],
     syntax: [Option<Color>; Class::ALL.len()],
 }
@@ -197,6 +199,13 @@ impl Theme {
         }
     }
 
+    /// A style that does not come from the theme, such as that of a command's output, in the colours that the terminal has.
+    pub fn fit(&self, mut style: Style) -> Style {
+        style.fg = style.fg.and_then(|colour| self.depth.nearest(colour));
+        style.bg = style.bg.and_then(|colour| self.depth.nearest(colour));
+        style
+    }
+
     /// The colour of a class of code.
     pub fn class(&self, class: Class) -> Style {
         self.syntax[class as usize].map_or(Style::new(), |colour| Style::new().fg(colour))
@@ -205,6 +214,7 @@ impl Theme {
     /// The theme in the colours that a terminal has. A background on which some text would be lost becomes
     /// reversed text.
     pub fn at_depth(mut self, depth: Depth) -> Self {
+        self.depth = depth;
         for colour in self.ui.iter_mut().chain(&mut self.syntax) {
             *colour = colour.and_then(|colour| depth.nearest(colour));
         }
@@ -234,6 +244,7 @@ impl Theme {
         let (name, source) = BUILT_IN.iter().find(|(known, _)| *known == name).unwrap_or(&BUILT_IN[0]);
         file::parse_alone(source).unwrap_or_else(|_| Theme {
             hyperlinks: false,
+            depth: Depth::True,
             name: (*name).to_owned(),
             dark: true,
             ui: [None; Token::ALL.len()],

@@ -204,7 +204,7 @@ fn toggle_output(app: &mut AppState, _effects: &mut Effects) {
 }
 
 fn search(app: &mut AppState) {
-    let query = app.search.as_ref().map_or(String::new(), |search| search.query.clone());
+    let query = app.search.as_ref().map_or(String::new(), |search| search.query().to_owned());
     app.open(Overlay::Line(LineInput::with(&query), LineFor::Search));
 }
 

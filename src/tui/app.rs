@@ -7,12 +7,13 @@ use ratatui::layout::Rect;
 
 use super::keys::Bindings;
 use super::list::{List, Popup};
+use super::page::{Page, PageLine};
 use super::pane::Pane;
 use super::prompt::Prompt;
 use super::review::Reviews;
 use super::sources::Extra;
-use super::transcript::select::{Hit, Selection, Spot};
-use super::transcript::{Look, Tone, Transcript};
+use super::transcript::select::{Selection, Spot};
+use super::transcript::{Look, Search, Tone, Transcript};
 use crate::agent::{Activity, AgentSettings, Command, Queued};
 use crate::choice::Mode;
 use crate::message::Usage;
@@ -184,17 +185,6 @@ pub enum LineFor {
     Refusal,
 }
 
-/// Text to read.
-#[derive(Debug)]
-pub struct Page {
-    /// Its title.
-    pub title: String,
-    /// Its rows.
-    pub rows: Vec<super::transcript::Row>,
-    /// How far it is scrolled.
-    pub scroll: usize,
-}
-
 /// What the mouse is doing.
 #[derive(Debug, Default)]
 pub struct Mouse {
@@ -202,17 +192,6 @@ pub struct Mouse {
     pub down: Option<Spot>,
     /// When and where the last click was, and how many there were.
     pub click: Option<(Instant, u16, u16, u8)>,
-}
-
-/// A search in the transcript.
-#[derive(Debug, Default)]
-pub struct Search {
-    /// What is searched.
-    pub query: String,
-    /// Where it was found.
-    pub hits: Vec<Hit>,
-    /// Where one stands.
-    pub at: usize,
 }
 
 /// Where things were drawn.
@@ -240,6 +219,8 @@ pub struct Regions {
     pub footer: Rect,
     /// What lies over everything.
     pub overlay: Rect,
+    /// What is emptied around it.
+    pub cleared: Rect,
     /// Completions.
     pub popup: Rect,
     /// Whether the pane stands beside the transcript.
@@ -380,7 +361,12 @@ impl AppState {
 
     /// Opens a page of text.
     pub fn open_page(&mut self, title: impl Into<String>, rows: Vec<super::transcript::Row>) {
-        self.open(Overlay::Page(Page { title: title.into(), rows, scroll: 0 }));
+        self.open(Overlay::Page(Page::of_rows(title, rows)));
+    }
+
+    /// Opens a page of lines that are laid out for the width that there is.
+    pub fn open_lines(&mut self, title: impl Into<String>, lines: Vec<PageLine>) {
+        self.open(Overlay::Page(Page::of_lines(title, lines)));
     }
 
     /// Interrupts what goes on.

@@ -2,16 +2,14 @@
 
 use std::path::PathBuf;
 
-use ratatui::style::{Modifier, Style};
-
 use super::actions::{ACTIONS, set_mode};
 use super::app::{AppState, LineFor, Overlay, automatic};
 use super::keys::Scope;
-use super::list::{Answer, Ask, Item, LineInput, List, Subject};
+use super::list::{Answer, Ask, Item, LineInput, List, Part, Subject};
 use super::msg::Effect;
+use super::page::PageLine;
 use super::prompt::Way;
 use super::sources::{ExtraKind, ModelChoice, SessionRow, SessionScope};
-use super::transcript::row::{Row, Span, with};
 use super::transcript::{Tone, fill};
 use super::words;
 use crate::agent::{Command, Delivery};
@@ -118,13 +116,32 @@ const INIT: &str = "Look at this project and write an AGENTS.md in its root for 
 out, how to build, run and test it (commands that you have checked), its conventions. Short, concrete, nothing that the \
 code itself says at once. Where an AGENTS.md is there already, improve it.";
 
-fn style(app: &AppState, token: Token) -> Style {
-    app.theme.style(token)
+/// What keys do, in a line: the first key of each action as it is bound now, and a word. Two actions are parted by a comma.
+pub fn hint(app: &AppState, actions: &[(&str, &str)]) -> String {
+    let parts = actions.iter().filter_map(|(names, word)| {
+        let keys: String = names.split(',').filter_map(|name| app.bindings.short(name)).collect();
+        (!keys.is_empty()).then(|| if word.is_empty() { keys } else { format!("{keys} {word}") })
+    });
+    parts.collect::<Vec<_>>().join(" · ")
+}
+
+/// The keys of a list in which one only takes something.
+pub fn plain_hint(app: &AppState, word: &str) -> String {
+    hint(app, &[("list.choose", word), ("list.close", "")])
 }
 
 /// Opens the list of models.
 pub fn models(app: &mut AppState, effects: &mut Effects) {
-    let hint = "Enter this session · Ctrl+S default · ←→ thinking · Ctrl+A more · Esc";
+    let hint = hint(
+        app,
+        &[
+            ("list.choose", "this session"),
+            ("list.default", "default"),
+            ("list.less,list.more", "thinking"),
+            ("list.offered", "more"),
+            ("list.close", ""),
+        ],
+    );
     let mut list = List::new(Subject::Models(Vec::new()), "models", hint, Vec::new());
     list.loading = true;
     app.open(Overlay::List(Box::new(list)));
@@ -133,8 +150,8 @@ pub fn models(app: &mut AppState, effects: &mut Effects) {
 
 /// Asks the providers for models that models.json lacks.
 pub fn offered(app: &mut AppState, effects: &mut Effects) {
-    let mut list =
-        List::new(Subject::Offered(Vec::new()), "offered, not in models.json", "Enter add · Esc", Vec::new());
+    let hint = plain_hint(app, "add");
+    let mut list = List::new(Subject::Offered(Vec::new()), "offered, not in models.json", hint, Vec::new());
     list.loading = true;
     app.open(Overlay::List(Box::new(list)));
     effects.push(Effect::Offered);
@@ -156,7 +173,7 @@ pub fn take_offered(app: &mut AppState, offered: Vec<(String, String)>, failed: 
 
 /// Fills the list of models.
 pub fn take_models(app: &mut AppState, models: Vec<ModelChoice>) {
-    let items = models.iter().map(|model| model_item(app, model)).collect();
+    let items = models.iter().map(model_item).collect();
     let current = app.settings.model.as_ref().map(|model| model.reference());
     let at = models.iter().position(|model| Some(format!("{}/{}", model.provider, model.id)) == current);
     let Some(Overlay::List(list)) = &mut app.overlay else { return };
@@ -171,30 +188,32 @@ pub fn take_models(app: &mut AppState, models: Vec<ModelChoice>) {
     }
 }
 
-fn model_item(app: &AppState, model: &ModelChoice) -> Item {
-    let dim = style(app, Token::Dim);
+fn model_item(model: &ModelChoice) -> Item {
     let name = text::visible(&format!("{}/{}", model.provider, model.id));
     let marks = format!("{} {}", if model.images { "▣" } else { " " }, if model.reasoning { "✦" } else { " " });
     let price = model.cost.map_or("–".to_owned(), |cost| format!("${} / ${}", cost.input, cost.output));
+    let dim = |text: String| Part::new(text, Token::Dim);
     let right = match &model.reason {
-        Some(reason) if !model.usable => vec![Span::new(text::visible(reason), style(app, Token::Warning))],
-        _ => vec![Span::new(format!("{marks}  {:>6}  {price:>14}", words::count(model.context_window)), dim)],
+        Some(reason) if !model.usable => vec![Part::new(text::visible(reason), Token::Warning)],
+        _ => {
+            vec![dim(marks), dim(format!("  {:>6}", words::count(model.context_window))), dim(format!("  {price:>14}"))]
+        }
     };
-    let mut left = vec![Span::new(name.clone(), if model.usable { Style::new() } else { dim })];
+    let mut left = vec![Part::new(name.clone(), if model.usable { Token::Text } else { Token::Dim })];
     if !model.name.is_empty() && model.name != model.id {
-        left.push(Span::new(format!("  {}", text::visible(&model.name)), dim));
+        left.push(Part::new(format!("  {}", text::visible(&model.name)), Token::Dim));
     }
     Item { search: format!("{name} {}", model.name), left, right }
 }
 
 fn plain_item(text: impl Into<String>) -> Item {
     let text = text::visible(&text.into());
-    Item { search: text.clone(), left: vec![Span::new(text, Style::new())], right: Vec::new() }
+    Item { search: text.clone(), left: vec![Part::plain(text)], right: Vec::new() }
 }
 
 fn thinking(app: &mut AppState) {
     let items = Thinking::ALL.iter().map(|level| plain_item(level.name())).collect();
-    let mut list = List::new(Subject::Thinking, "thinking", "Enter · Esc", items);
+    let mut list = List::new(Subject::Thinking, "thinking", plain_hint(app, "take"), items);
     list.selected = Thinking::ALL.iter().position(|level| *level == app.settings.thinking).unwrap_or(0);
     app.open(Overlay::List(Box::new(list)));
 }
@@ -202,20 +221,32 @@ fn thinking(app: &mut AppState) {
 fn modes(app: &mut AppState) {
     let words = |mode: &Mode| match mode {
         Mode::Plan => "only what changes nothing",
-        Mode::Ask => "writes and commands are asked",
-        Mode::Auto => "writes in the project and sandboxed commands run; the rest is asked",
+        Mode::Ask => "asks before writes and commands",
+        Mode::Auto => "writes in the project and sandboxed commands run; asks for the rest",
         Mode::Yolo => "everything runs",
     };
-    let dim = style(app, Token::Dim);
-    let item = |mode: &Mode| Item { right: vec![Span::new(words(mode), dim)], ..plain_item(mode.name()) };
-    let mut list = List::new(Subject::Modes, "mode", "Enter · Esc", Mode::ALL.iter().map(item).collect());
+    let item = |mode: &Mode| {
+        let left = vec![Part::plain(format!("{:<6}", mode.name())), Part::new(words(mode), Token::Dim)];
+        Item { left, ..plain_item(mode.name()) }
+    };
+    let hint = plain_hint(app, "take");
+    let mut list = List::new(Subject::Modes, "mode", hint, Mode::ALL.iter().map(item).collect());
     list.selected = Mode::ALL.iter().position(|mode| *mode == app.settings.mode).unwrap_or(0);
     app.open(Overlay::List(Box::new(list)));
 }
 
 /// Opens the list of sessions.
 pub fn resume(app: &mut AppState, effects: &mut Effects) {
-    let hint = "Enter open · Tab all directories · Ctrl+R rename · Ctrl+X delete · Esc";
+    let hint = hint(
+        app,
+        &[
+            ("list.choose", "open"),
+            ("list.scope", "all directories"),
+            ("list.rename", "rename"),
+            ("list.delete", "delete"),
+            ("list.close", ""),
+        ],
+    );
     let mut list = List::new(Subject::Sessions(SessionScope::Here, Vec::new()), "sessions", hint, Vec::new());
     list.loading = true;
     app.open(Overlay::List(Box::new(list)));
@@ -225,7 +256,7 @@ pub fn resume(app: &mut AppState, effects: &mut Effects) {
 /// Fills the list of sessions.
 pub fn take_sessions(app: &mut AppState, scope: SessionScope, rows: Vec<SessionRow>) {
     let now = jiff::Timestamp::now().as_second();
-    let items = rows.iter().map(|row| session_item(app, scope, row, now)).collect();
+    let items = rows.iter().map(|row| session_item(scope, row, now)).collect();
     let Some(Overlay::List(list)) = &mut app.overlay else { return };
     if matches!(list.subject, Subject::Sessions(..)) {
         let chosen = match (&list.subject, list.chosen()) {
@@ -274,25 +305,30 @@ pub fn take_found(app: &mut AppState, query: &str, files: &[PathBuf]) {
     }
 }
 
-fn session_item(app: &AppState, scope: SessionScope, row: &SessionRow, now: i64) -> Item {
-    let dim = style(app, Token::Dim);
+fn session_item(scope: SessionScope, row: &SessionRow, now: i64) -> Item {
     let first = text::visible(text::head(text::first_line(&row.first_message), 300));
     let mut left = Vec::new();
     if scope == SessionScope::Everywhere {
-        left.push(Span::new(format!("{}  ", text::ellipsis_start(&text::visible(&row.cwd), 24)), dim));
+        let place = crate::home::tilde(std::path::Path::new(&row.cwd));
+        left.push(Part::new(format!("{}  ", text::ellipsis_start(&text::visible(&place), 24)), Token::Dim));
     }
     match &row.name {
         Some(name) => {
-            left.push(Span::new(text::visible(name), with(Style::new(), Modifier::BOLD)));
-            left.push(Span::new(format!("  {first}"), dim));
+            left.push(Part::plain(text::visible(name)).bold());
+            left.push(Part::new(format!("  {first}"), Token::Dim));
         }
-        None => left.push(Span::new(first.clone(), Style::new())),
+        None => left.push(Part::plain(first.clone())),
     }
     let cost = row.cost_usd.map_or(String::new(), words::dollars);
     let messages = row.messages.map_or("…".to_owned(), |count| count.to_string());
-    let right = format!("{messages:>4} msg  {cost:>7}  {:>4}", words::ago(row.updated_at, now));
+    let dim = |text: String| Part::new(text, Token::Dim);
+    let right = vec![
+        dim(format!("{messages:>4} msg")),
+        dim(format!("  {cost:>7}")),
+        dim(format!("  {:>4}", words::ago(row.updated_at, now))),
+    ];
     let search = format!("{} {} {} {}", row.name.as_deref().unwrap_or(""), row.first_message, row.cwd, row.id);
-    Item { search, left, right: vec![Span::new(right, dim)] }
+    Item { search, left, right }
 }
 
 /// Opens the list of themes, which shows each as one goes over it.
@@ -300,7 +336,8 @@ pub fn take_themes(app: &mut AppState, names: Vec<String>) {
     let items = names.iter().map(|name| plain_item(name.as_str())).collect();
     let at = names.iter().position(|name| *name == app.theme.name).unwrap_or(0);
     let before = Box::new(app.theme.clone());
-    let mut list = List::new(Subject::Themes(names, before), "themes", "Enter take · Esc go back", items);
+    let hint = hint(app, &[("list.choose", "take"), ("list.close", "go back")]);
+    let mut list = List::new(Subject::Themes(names, before), "themes", hint, items);
     list.selected = at;
     app.open(Overlay::List(Box::new(list)));
 }
@@ -323,7 +360,8 @@ pub fn history(app: &mut AppState) {
     let item =
         |text: &String| Item { search: text.clone(), ..plain_item(text::head(&text.replace('\n', " ⏎ "), 400)) };
     let items = texts.iter().map(item).collect();
-    app.open(Overlay::List(Box::new(List::new(Subject::History(texts), "history", "Enter take · Esc", items))));
+    let hint = plain_hint(app, "take");
+    app.open(Overlay::List(Box::new(List::new(Subject::History(texts), "history", hint, items))));
 }
 
 fn fork(app: &mut AppState) {
@@ -340,54 +378,61 @@ fn fork(app: &mut AppState) {
     app.open(Overlay::List(Box::new(List::new(
         Subject::Fork(targets),
         "fork after which message",
-        "Enter · Esc",
+        plain_hint(app, "fork"),
         items,
     ))));
 }
 
 fn settings(app: &mut AppState) {
-    let items = ["theme", "mode", "thinking", "model", "mouse"].into_iter().map(plain_item).collect();
-    app.open(Overlay::List(Box::new(List::new(Subject::Settings, "settings", "Enter · Esc", items))));
+    let model = app.settings.model.as_ref().map_or("none".to_owned(), |model| model.reference());
+    let values = [
+        ("theme", app.theme_name.clone()),
+        ("mode", app.settings.mode.name().to_owned()),
+        ("thinking", app.settings.thinking.name().to_owned()),
+        ("model", model),
+        ("mouse", if app.mouse_on { "on" } else { "off: the terminal has it" }.to_owned()),
+    ];
+    let item = |(name, value): (&str, String)| {
+        let left = vec![Part::plain(format!("{name:<10}")), Part::new(text::visible(&value), Token::Dim)];
+        Item { left, ..plain_item(name) }
+    };
+    let items = values.into_iter().map(item).collect();
+    app.open(Overlay::List(Box::new(List::new(Subject::Settings, "settings", plain_hint(app, "change"), items))));
 }
 
 /// The page of all commands and bindings.
 pub fn help(app: &mut AppState) {
-    let (accent, dim) = (style(app, Token::Accent), style(app, Token::Dim));
-    let bold = with(style(app, Token::Heading), Modifier::BOLD);
-    let mut rows = Vec::new();
-    let line = |left: String, right: &str| {
-        Row::new(vec![Span::new(" ", dim), Span::new(format!("{left:<32} "), accent), Span::new(right, Style::new())])
-    };
+    let head = |words: &str| PageLine::Words(Part::new(words, Token::Heading).bold());
+    let pair = |left: String, right: &str| PageLine::Pair(Part::new(left, Token::Accent), Part::plain(right));
+    let mut lines = Vec::new();
     for (scope, title) in [
         (Scope::Global, "keys"),
         (Scope::Tree, "keys of the tree"),
         (Scope::Output, "keys of the output"),
         (Scope::List, "keys of lists"),
     ] {
-        rows.push(Row::plain(title, bold));
+        lines.push(head(title));
         for action in ACTIONS.iter().filter(|action| action.scope == scope) {
             let keys = app.bindings.keys_of(action.name);
             let keys = if keys.is_empty() { format!("({})", action.name) } else { keys };
-            rows.push(line(text::ellipsis(&keys, 32), action.doc));
+            lines.push(pair(keys, action.doc));
         }
-        rows.push(Row::default());
+        lines.push(PageLine::Blank);
     }
-    rows.push(Row::plain("commands", bold));
+    lines.push(head("commands"));
     for slash in SLASHES {
-        rows.push(line(format!("/{} {}", slash.name, slash.argument), slash.doc));
+        lines.push(pair(format!("/{} {}", slash.name, slash.argument).trim_end().to_owned(), slash.doc));
     }
     for extra in &app.extras {
-        rows.push(line(extra_name(extra.kind, &extra.name), &text::visible(&extra.description)));
+        lines.push(pair(extra_name(extra.kind, &extra.name), &text::visible(&extra.description)));
     }
-    rows.push(line("!command".to_owned(), "run a command; the model sees it and its output"));
-    rows.push(line("!!command".to_owned(), "run a command; the model does not see it"));
-    rows.push(line("@file".to_owned(), "name a file of the project"));
-    rows.push(Row::default());
-    rows.push(Row::plain(
-        "bindings: ~/.violin/agent/keybindings.json, such as {\"pane.tree\": [\"ctrl+t\", \"f2\"]}",
-        dim,
-    ));
-    app.open_page("help", rows);
+    lines.push(pair("!command".to_owned(), "run a command; the model sees it and its output"));
+    lines.push(pair("!!command".to_owned(), "run a command; the model does not see it"));
+    lines.push(pair("@file".to_owned(), "name a file of the project"));
+    lines.push(PageLine::Blank);
+    let words = "bindings: ~/.violin/agent/keybindings.json, such as {\"pane.tree\": [\"ctrl+t\", \"f2\"]}";
+    lines.push(PageLine::Words(Part::new(words, Token::Dim)));
+    app.open_lines("help", lines);
 }
 
 /// How a further command is written.
@@ -400,26 +445,19 @@ pub fn extra_name(kind: ExtraKind, name: &str) -> String {
 
 fn context(app: &mut AppState) {
     let context = app.settings.context;
-    let (dim, accent) = (style(app, Token::Dim), style(app, Token::Accent));
     let mut parts = app.settings.context_parts.clone();
     let used: u64 = parts.iter().map(|(_, tokens)| tokens).sum();
     let window = context.window.max(1);
     parts.push(("free".to_owned(), window.saturating_sub(used.max(context.tokens))));
-    let mut rows = Vec::new();
-    for (name, tokens) in &parts {
+    let last = parts.len() - 1;
+    let line = |(index, (name, tokens)): (usize, &(String, u64))| {
         let share = *tokens as f64 / window as f64;
-        let cells = (share * 40.0).round().clamp(0.0, 40.0) as usize;
-        let bar = format!("{}{}", "█".repeat(cells), "░".repeat(40 - cells));
-        rows.push(Row::new(vec![
-            Span::new(format!(" {:<16}", text::ellipsis(&text::visible(name), 16)), Style::new()),
-            Span::new(bar, if name == "free" { dim } else { accent }),
-            Span::new(format!("{:>8} {:>5.1}%", words::count(*tokens), share * 100.0), dim),
-        ]));
-    }
-    app.open_page(
-        format!("context: {} of {} tokens", words::count(context.tokens), words::count(context.window)),
-        rows,
-    );
+        let words = format!("{:>6} {:>5.1}%", words::count(*tokens), share * 100.0);
+        PageLine::Meter { name: text::visible(name), words, share, free: index == last }
+    };
+    let lines = parts.iter().enumerate().map(line).collect();
+    let title = format!("context: {} of {} tokens", words::count(context.tokens), words::count(context.window));
+    app.open_lines(title, lines);
 }
 
 fn session(app: &mut AppState) {
@@ -427,30 +465,25 @@ fn session(app: &mut AppState) {
     let tree = &app.session.tree;
     let messages = tree.nodes().iter().filter(|node| node.entry.message().is_some()).count();
     let path = app.session.path.as_deref().map_or("not kept".to_owned(), crate::home::tilde);
-    let rows: Vec<(&str, String)> = vec![
+    let input = format!(
+        "{} · from the cache {} · to the cache {}",
+        words::count(usage.input_tokens),
+        words::count(usage.cache_read_tokens),
+        words::count(usage.cache_write_tokens)
+    );
+    let lines: Vec<(&str, String)> = vec![
         ("name", tree.name().unwrap_or("–").to_owned()),
         ("id", app.session.id.clone()),
         ("file", path),
         ("directory", app.place.clone()),
         ("messages", format!("{messages} in {} entries", tree.nodes().len())),
-        (
-            "input",
-            format!(
-                "{} · from the cache {} · to the cache {}",
-                words::count(usage.input_tokens),
-                words::count(usage.cache_read_tokens),
-                words::count(usage.cache_write_tokens)
-            ),
-        ),
+        ("input", input),
         ("output", words::count(usage.output_tokens)),
         ("cost", usage.cost_usd.map_or("unknown".to_owned(), words::dollars)),
     ];
-    let dim = style(app, Token::Dim);
-    let row = |(name, value): (&str, String)| {
-        Row::new(vec![Span::new(format!(" {name:<12}"), dim), Span::new(text::visible(&value), Style::new())])
-    };
-    let rows = rows.into_iter().map(row).collect();
-    app.open_page("session", rows);
+    let line =
+        |(name, value): (&str, String)| PageLine::Pair(Part::new(name, Token::Dim), Part::plain(text::visible(&value)));
+    app.open_lines("session", lines.into_iter().map(line).collect());
 }
 
 /// Copies the last answer.

@@ -6,15 +6,15 @@ use std::sync::mpsc;
 
 use syntect::parsing::{ParseState, Scope, ScopeStack, SyntaxSet};
 
-use super::transcript::Wanted;
 use super::transcript::block::LineClasses;
+use super::transcript::{CodeOf, Wanted};
 use crate::theme::Class;
 
 /// What came of a piece of code.
 #[derive(Debug)]
 pub struct Coloured {
-    /// The block's id.
-    pub block: u64,
+    /// Whose it is.
+    pub of: CodeOf,
     /// Which piece of it.
     pub piece: usize,
     /// The number of the first line, from 0.
@@ -71,8 +71,8 @@ impl Default for Highlighter {
 
 struct Worker {
     syntaxes: SyntaxSet,
-    states: HashMap<(u64, usize), (ParseState, ScopeStack)>,
-    order: Vec<(u64, usize)>,
+    states: HashMap<(CodeOf, usize), (ParseState, ScopeStack)>,
+    order: Vec<(CodeOf, usize)>,
     classes: HashMap<Scope, Option<Class>>,
     selectors: Vec<(Scope, Class)>,
 }
@@ -125,7 +125,7 @@ impl Worker {
     }
 
     fn colour(&mut self, wanted: &Wanted) -> Coloured {
-        let key = (wanted.block, wanted.piece);
+        let key = (wanted.of, wanted.piece);
         let (mut state, mut stack) = match self.states.remove(&key).filter(|_| wanted.from > 0) {
             Some(kept) => kept,
             None => {
@@ -145,7 +145,7 @@ impl Worker {
             self.states.remove(&oldest);
         }
         self.states.insert(key, (state, stack));
-        Coloured { block: wanted.block, piece: wanted.piece, from: wanted.from, lines }
+        Coloured { of: wanted.of, piece: wanted.piece, from: wanted.from, lines }
     }
 
     fn line(&mut self, line: &str, state: &mut ParseState, stack: &mut ScopeStack) -> LineClasses {
@@ -183,13 +183,22 @@ impl Worker {
     }
 }
 
+/// Colours pieces of code at once, for tests that look at whole screens.
+#[cfg(test)]
+pub fn coloured(wanted: &[Wanted]) -> Vec<Coloured> {
+    thread_local! {
+        static WORKER: std::cell::RefCell<Worker> = std::cell::RefCell::new(Worker::load());
+    }
+    WORKER.with_borrow_mut(|worker| wanted.iter().map(|wanted| worker.colour(wanted)).collect())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
     fn wanted(language: &str, from: usize, lines: &[&str]) -> Wanted {
         let lines = lines.iter().map(|line| (*line).to_owned()).collect();
-        Wanted { block: 1, piece: 0, language: language.into(), from, lines, last: true }
+        Wanted { of: CodeOf::Block(1), piece: 0, language: language.into(), from, lines, last: true }
     }
 
     fn class_at(line: &LineClasses, byte: u32) -> Option<Class> {

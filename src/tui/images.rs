@@ -14,6 +14,8 @@ const SIDE: u32 = 2000;
 const ENCODED: usize = 4_500_000;
 /// Largest file that is read.
 const FILE: u64 = 64 * 1024 * 1024;
+/// Characters of base64 in which an image's size is looked for.
+const HEAD: usize = 128 * 1024;
 /// Largest image that is decoded, in pixels on a side.
 const DECODED: u32 = 20_000;
 
@@ -62,6 +64,14 @@ fn prepare(bytes: Vec<u8>) -> Result<Image, String> {
         return Ok(Image { mime_type: format.to_mime_type().to_owned(), data, width, height });
     }
     encode(turned(picture, turn))
+}
+
+/// Columns and rows of an image as base64, from its head alone; `None` where they do not stand there.
+pub fn size_of(data: &str) -> Option<(u32, u32)> {
+    // Whole groups of four characters decode for themselves.
+    let head = data.get(..data.len().min(HEAD) / 4 * 4)?;
+    let bytes = base64::engine::general_purpose::STANDARD.decode(head).ok()?;
+    ImageReader::new(Cursor::new(bytes)).with_guessed_format().ok()?.into_dimensions().ok()
 }
 
 fn orientation(bytes: &[u8]) -> u32 {
@@ -126,6 +136,8 @@ mod tests {
         assert_eq!(image.data, base64::engine::general_purpose::STANDARD.encode(&small));
         let image = prepare(png(2500, 100)).expect("an image");
         assert_eq!((image.width, image.height), (2000, 80));
+        assert_eq!(size_of(&image.data), Some((2000, 80)));
+        assert_eq!((size_of("no image"), size_of("")), (None, None));
     }
 
     #[test]

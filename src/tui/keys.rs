@@ -246,10 +246,16 @@ impl Bindings {
         keys.iter().map(Chord::to_string).collect::<Vec<_>>().join(", ")
     }
 
-    /// The first key of an action, as short as it can be: `^T`.
+    /// The first key of an action, as short as it can be: `^T`, `←`.
     pub fn short(&self, name: &str) -> Option<String> {
         let chord = self.keys.get(name)?.first()?;
-        Some(chord.to_string().replace("Ctrl+", "^"))
+        Some(match (chord.code, chord.modifiers) {
+            (KeyCode::Left, KeyModifiers::NONE) => "←".to_owned(),
+            (KeyCode::Right, KeyModifiers::NONE) => "→".to_owned(),
+            (KeyCode::Up, KeyModifiers::NONE) => "↑".to_owned(),
+            (KeyCode::Down, KeyModifiers::NONE) => "↓".to_owned(),
+            _ => chord.to_string().replace("Ctrl+", "^"),
+        })
     }
 }
 

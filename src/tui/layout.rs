@@ -9,7 +9,7 @@ use super::term::Scrolled;
 use super::transcript::block::Look;
 use super::transcript::row::{Row, Span};
 use super::transcript::tool::Extent;
-use super::transcript::{Kind, Transcript, tool};
+use super::transcript::{Kind, Search, Transcript, tool};
 use crate::theme::Token;
 
 /// Least columns for a pane beside the transcript.
@@ -25,7 +25,26 @@ pub fn layout(app: &mut AppState) -> Option<Scrolled> {
     if !app.regions.usable {
         return None;
     }
+    let narrowed = before.transcript.width != app.regions.transcript.width;
+    if narrowed {
+        // Its cells are others now.
+        app.selection = None;
+        app.mouse.down = None;
+    }
     let mut transcript = std::mem::take(&mut app.transcript);
+    if let Some(mut search) = app.search.take() {
+        let shown = |transcript: &Transcript, search: &Search| {
+            search.current().is_some_and(|hit| transcript.view.contains(&hit.from.place))
+        };
+        let stood = shown(&transcript, &search);
+        search.refresh(&mut transcript, app.look());
+        transcript.layout(app.look(), app.regions.transcript.height);
+        // Who looks at a hit looks at it in any width.
+        if let Some(hit) = search.current().filter(|_| narrowed && stood && !shown(&transcript, &search)) {
+            transcript.bring(hit.from.place, app.look());
+        }
+        app.search = Some(search);
+    }
     transcript.layout(app.look(), app.regions.transcript.height);
     app.transcript = transcript;
     pane(app);
@@ -55,7 +74,7 @@ fn regions(app: &mut AppState) {
     let text_width = width.saturating_sub(if border > 0 { 6 } else { 3 });
     let wanted = app.prompt.layout(text_width).min(usize::from(u16::MAX)) as u16;
     let text = wanted.clamp(1, (height / 3).max(1));
-    let review = review_height(app, width, height);
+    let review = app.reviews.lay(width, height, &app.theme, app.generation);
     let prompt = text + border;
     let queue = (app.queue.len() as u16).min(4).min(height / 6);
     let status = u16::from(height >= 6);
@@ -98,16 +117,6 @@ fn regions(app: &mut AppState) {
         }
     }
     app.regions = r;
-}
-
-fn review_height(app: &AppState, width: u16, height: u16) -> u16 {
-    let Some(request) = app.reviews.first() else { return 0 };
-    let offers = app.reviews.offers().len() as u16;
-    let mut code = Vec::new();
-    let body = request.view.as_ref().map_or(0, |view| {
-        tool::view_rows(view, "", width, &app.theme, Extent::All, &mut code).len().min(usize::from(height / 3)) as u16
-    });
-    (3 + offers + body).min(height * 2 / 3)
 }
 
 /// The newest call, which the output pane follows.
@@ -167,37 +176,60 @@ fn lay_output(output: &mut Output, transcript: &Transcript, look: Look<'_>) {
     }
 }
 
-/// A box in the middle of the screen.
-fn middle(screen: Rect, width: u16, height: u16) -> Rect {
-    let (width, height) = (width.min(screen.width), height.min(screen.height));
-    Rect { x: (screen.width - width) / 2, y: (screen.height - height) / 2, width, height }
+/// A box in the middle of the screen: above the prompt where it fits there, else over everything but header and footer.
+fn middle(r: &Regions, width: u16, height: u16) -> Rect {
+    let screen = r.screen;
+    let (top, over) = (r.header.bottom(), r.review.bottom().max(r.transcript.bottom()).max(r.pane.bottom()));
+    let fits = height <= over.saturating_sub(top);
+    let end = if fits { over } else { screen.height - r.footer.height };
+    let (width, height) = (width.min(screen.width), height.min(end.saturating_sub(top)));
+    Rect { x: (screen.width - width) / 2, y: top + (end - top - height) / 2, width, height }
+}
+
+/// What is emptied for a box: its rows from edge to edge, and one above and below where there is one.
+fn cleared(r: &Regions, region: Rect) -> Rect {
+    let top = region.y.saturating_sub(1).max(r.header.bottom());
+    // A prompt that is partly covered goes whole.
+    let end = if region.bottom() > r.status.y { r.screen.height - r.footer.height } else { region.bottom() + 1 };
+    Rect { x: 0, y: top, width: r.screen.width, height: end.min(r.screen.height).saturating_sub(top) }
 }
 
 fn overlay(app: &mut AppState) {
-    let screen = app.regions.screen;
-    let wide = screen.width.saturating_sub(4).clamp(1, 110);
-    app.regions.overlay = match &mut app.overlay {
+    let r = &mut app.regions;
+    let wide = r.screen.width.saturating_sub(4).clamp(1, 110);
+    let region = match &mut app.overlay {
         Some(Overlay::List(list)) => {
             let wanted = (list.items.len() as u16).saturating_add(4).clamp(8, 26);
-            let region = middle(screen, wide, wanted.min(screen.height.saturating_sub(2)).max(3));
+            let region = middle(r, wide, wanted);
             list.place(usize::from(region.height.saturating_sub(4)));
             region
         }
         Some(Overlay::Page(page)) => {
-            let wanted = (page.rows.len() as u16).saturating_add(2);
-            let region = middle(screen, wide.min(100), wanted.min(screen.height.saturating_sub(2)).max(3));
+            let width = wide.min(100);
+            page.lay(width.saturating_sub(2), &app.theme, app.generation);
+            let region = middle(r, width, (page.rows.len() as u16).saturating_add(2));
             let last = page.rows.len().saturating_sub(usize::from(region.height.saturating_sub(2)));
             page.scroll = page.scroll.min(last);
             region
         }
         Some(Overlay::Line(..)) => {
-            let prompt = app.regions.prompt;
+            let prompt = r.prompt;
             let height = 3.min(prompt.bottom());
-            Rect { y: prompt.bottom() - height, height, ..prompt }
+            r.overlay = Rect { y: prompt.bottom() - height, height, ..prompt };
+            r.cleared = r.overlay;
+            return;
         }
-        Some(Overlay::Ask(ask)) => middle(screen, wide.min(80), (ask.question.len() + ask.answers.len()) as u16 + 3),
+        Some(Overlay::Ask(ask)) => {
+            let width = wide.min(80);
+            let answers = ask.answers.len();
+            let most = usize::from(r.screen.height.saturating_sub(r.header.height + r.footer.height));
+            ask.lay(width.saturating_sub(4), most.saturating_sub(answers + 3).max(1));
+            middle(r, width, (ask.rows.len() + answers) as u16 + 3)
+        }
         None => Rect::default(),
     };
+    r.overlay = region;
+    r.cleared = cleared(r, region);
 }
 
 /// Rows that the popup shows at most.

@@ -2,11 +2,13 @@
 
 use nucleo_matcher::pattern::{CaseMatching, Normalization, Pattern};
 use nucleo_matcher::{Config, Matcher, Utf32Str};
+use ratatui::style::{Modifier, Style};
 use unicode_segmentation::UnicodeSegmentation;
 
 use super::msg::Effect;
 use super::sources::{ModelChoice, SessionRow, SessionScope};
-use super::transcript::row::Span;
+use super::transcript::row::{Row, Span, Wrap, with, wrap};
+use crate::theme::{Theme, Token};
 
 /// A line of text that is written.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -103,15 +105,49 @@ pub enum Subject {
     Plugins(Vec<super::plugins::PluginItem>),
 }
 
+/// A piece of text that gets its colour when it is drawn: the theme may change while it is shown.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Part {
+    /// The text, without control characters.
+    pub text: String,
+    /// What it is.
+    pub token: Token,
+    /// Whether it is bold.
+    pub bold: bool,
+}
+
+impl Part {
+    /// A piece.
+    pub fn new(text: impl Into<String>, token: Token) -> Self {
+        Part { text: text.into(), token, bold: false }
+    }
+
+    /// A piece of body text.
+    pub fn plain(text: impl Into<String>) -> Self {
+        Part::new(text, Token::Text)
+    }
+
+    /// The same in bold.
+    pub fn bold(self) -> Self {
+        Part { bold: true, ..self }
+    }
+
+    /// It in the colours of a theme.
+    pub fn span(&self, theme: &Theme) -> Span {
+        let style = theme.style(self.token);
+        Span::new(self.text.clone(), if self.bold { with(style, Modifier::BOLD) } else { style })
+    }
+}
+
 /// An item of a list.
 #[derive(Debug, Clone, Default)]
 pub struct Item {
     /// What is searched.
     pub search: String,
     /// What stands at the left.
-    pub left: Vec<Span>,
+    pub left: Vec<Part>,
     /// What stands at the right.
-    pub right: Vec<Span>,
+    pub right: Vec<Part>,
 }
 
 /// A list to choose from.
@@ -252,6 +288,8 @@ pub struct Ask {
     pub answers: Vec<Answer>,
     /// Which is chosen.
     pub selected: usize,
+    /// The question as it was laid out.
+    pub rows: Vec<Row>,
 }
 
 /// An answer of an [`Ask`].
@@ -269,7 +307,26 @@ impl Ask {
     /// A question; the last answer is what Esc gives.
     pub fn new(question: Vec<String>, answers: Vec<Answer>) -> Self {
         let selected = answers.len().saturating_sub(1);
-        Ask { question, answers, selected }
+        Ask { question, answers, selected, rows: Vec::new() }
+    }
+
+    /// Lays the question out for that many cells and rows: lines too long are wrapped, and rows too many left out.
+    pub fn lay(&mut self, width: u16, most: usize) {
+        self.rows = self
+            .question
+            .iter()
+            .flat_map(|line| {
+                let words = line.trim_start();
+                let indent = " ".repeat(line.len() - words.len());
+                let rest = format!("{indent}{}", if indent.is_empty() { "" } else { "  " });
+                let gutter = |text: String| [Span::new(text, Style::new())];
+                wrap(&gutter(words.to_owned()), &gutter(indent), &gutter(rest), width.max(4), Wrap::Words)
+            })
+            .collect();
+        if self.rows.len() > most {
+            self.rows.truncate(most.saturating_sub(1));
+            self.rows.push(Row::new(vec![Span::new("…", Style::new())]));
+        }
     }
 
     /// A yes or no question.

@@ -25,6 +25,7 @@ pub mod keys;
 pub mod layout;
 pub mod list;
 pub mod msg;
+pub mod page;
 pub mod pane;
 pub mod plugins;
 pub mod prompt;

@@ -1,12 +1,10 @@
 //! `/plugins`: what there is, what it does and costs, and what can be done about it.
 
-use ratatui::style::{Modifier, Style};
-
 use super::app::{AppState, Overlay};
-use super::list::{Answer, Ask, Item, List, Subject};
+use super::commands::plain_hint;
+use super::list::{Answer, Ask, Item, List, Part, Subject};
 use super::msg::Effect;
 use super::transcript::Tone;
-use super::transcript::row::{Span, with};
 use crate::plugin::examples::{EXAMPLES, Example};
 use crate::plugin::{Origin, PluginRow, State};
 use crate::text;
@@ -37,12 +35,10 @@ pub enum PluginAct {
     Install(String),
 }
 
-/// Lines of a question are no wider than this.
-const WIDE: usize = 72;
-
 /// Opens the list of plugins.
 pub fn open(app: &mut AppState, effects: &mut Vec<Effect>) {
-    let mut list = List::new(Subject::Plugins(Vec::new()), "plugins", "Enter more and switch · Esc", Vec::new());
+    let hint = plain_hint(app, "more");
+    let mut list = List::new(Subject::Plugins(Vec::new()), "plugins", hint, Vec::new());
     list.loading = true;
     app.open(Overlay::List(Box::new(list)));
     effects.push(Effect::Plugins);
@@ -58,7 +54,7 @@ pub fn take(app: &mut AppState, rows: Vec<PluginRow>) {
     let more = EXAMPLES.iter().filter(|example| rows.iter().all(|row| row.name != example.name));
     let more: Vec<PluginItem> = more.map(PluginItem::Example).collect();
     let rows: Vec<PluginItem> = rows.into_iter().map(|row| PluginItem::Installed(Box::new(row))).chain(more).collect();
-    let items = rows.iter().map(|row| item(app, row)).collect();
+    let items = rows.iter().map(item).collect();
     let Some(Overlay::List(list)) = &mut app.overlay else { return };
     if matches!(list.subject, Subject::Plugins(_)) {
         list.subject = Subject::Plugins(rows);
@@ -67,8 +63,7 @@ pub fn take(app: &mut AppState, rows: Vec<PluginRow>) {
     }
 }
 
-fn item(app: &AppState, item: &PluginItem) -> Item {
-    let style = |token| app.theme.style(token);
+fn item(item: &PluginItem) -> Item {
     let (mark, token, name, version, what, right) = match item {
         PluginItem::Installed(row) => {
             let (mark, token) = match row.state {
@@ -91,13 +86,12 @@ fn item(app: &AppState, item: &PluginItem) -> Item {
         }
     };
     let (name, what) = (text::visible(name), text::visible(what));
-    let mut left =
-        vec![Span::new(format!("{mark} "), style(token)), Span::new(name.clone(), with(Style::new(), Modifier::BOLD))];
+    let mut left = vec![Part::new(format!("{mark} "), token), Part::plain(name.clone()).bold()];
     if !version.is_empty() {
-        left.push(Span::new(format!(" {}", text::visible(version)), style(Token::Dim)));
+        left.push(Part::new(format!(" {}", text::visible(version)), Token::Dim));
     }
-    left.push(Span::new(format!("  {what}"), style(Token::Dim)));
-    Item { search: format!("{name} {what}"), left, right: vec![Span::new(right, style(Token::Dim))] }
+    left.push(Part::new(format!("  {what}"), Token::Dim));
+    Item { search: format!("{name} {what}"), left, right: vec![Part::new(right, Token::Dim)] }
 }
 
 fn calls(count: u64) -> String {
@@ -117,21 +111,19 @@ pub fn choose(app: &mut AppState, item: &PluginItem) {
     let mut answers = Vec::new();
     match item {
         PluginItem::Example(example) => {
-            add(&mut lines, "", &format!("{}: {}", example.name, example.description));
-            add(&mut lines, "", "It comes with Violin and is not installed.");
+            lines.push(format!("{}: {}", example.name, example.description));
+            lines.push("It comes with Violin and is not installed.".to_owned());
             answers.push(act('i', "install it into ~/.violin/plugins", PluginAct::Install(example.name.to_owned())));
         }
         PluginItem::Installed(row) => {
-            let title = if row.description.is_empty() { String::new() } else { format!(": {}", row.description) };
-            add(&mut lines, "", format!("{} {}", row.name, row.version).trim_end().to_owned().as_str());
-            if let Some(first) = lines.first_mut() {
-                first.push_str(&text::ellipsis(&text::visible(&title), WIDE));
-            }
+            let title = format!("{} {}", row.name, row.version);
+            let what = if row.description.is_empty() { String::new() } else { format!(": {}", row.description) };
+            lines.push(text::visible(&format!("{}{what}", title.trim_end())));
+            lines.push(String::new());
             let whose = match row.origin {
                 Origin::Own => "",
                 Origin::Project => " (this project's)",
             };
-            lines.push(String::new());
             add(&mut lines, "file", &format!("{}{whose}", crate::home::tilde(&row.path)));
             add(&mut lines, "hooks", &row.hooks.join(", "));
             let permissions: Vec<String> =
@@ -161,27 +153,11 @@ pub fn choose(app: &mut AppState, item: &PluginItem) {
     app.open(Overlay::Ask(Ask::new(lines, answers)));
 }
 
-/// Adds a line, wrapped at words; nothing where there is no text.
+/// Adds a line with its label; nothing where there is no text.
 fn add(lines: &mut Vec<String>, label: &str, what: &str) {
-    let what = text::visible(what);
-    if what.is_empty() {
-        return;
+    if !what.is_empty() {
+        lines.push(format!("{label:<10}{}", text::visible(what)));
     }
-    let indent = if label.is_empty() { 0 } else { 10 };
-    let mut line = format!("{label:<indent$}");
-    let mut empty = true;
-    for word in what.split(' ') {
-        if !empty && text::width(&line) + 1 + text::width(word) > WIDE {
-            lines.push(std::mem::replace(&mut line, " ".repeat(indent)));
-            empty = true;
-        }
-        if !empty {
-            line.push(' ');
-        }
-        line.push_str(word);
-        empty = false;
-    }
-    lines.push(line);
 }
 
 /// Tells what came of an act, and shows the list again.
@@ -193,20 +169,5 @@ pub fn acted(app: &mut AppState, outcome: Result<String, String>, effects: &mut 
     effects.push(Effect::Extras);
     if app.overlay.is_none() {
         open(app, effects);
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn lines_wrap_at_words_behind_their_label() {
-        let mut lines = Vec::new();
-        add(&mut lines, "error", &"word ".repeat(30));
-        assert!(lines.len() > 1 && lines.iter().all(|line| text::width(line) <= WIDE));
-        assert!(lines[0].starts_with("error     word") && lines[1].starts_with("          word"), "{lines:?}");
-        add(&mut lines, "tools", "");
-        assert!(!lines.iter().any(|line| line.contains("tools")));
     }
 }

@@ -511,6 +511,7 @@ impl Ui {
         self.frame_cost = begun.elapsed();
         let mut wanted = std::mem::take(&mut self.wanted);
         self.app.transcript.wanted(&mut wanted);
+        self.app.reviews.wanted(&mut wanted);
         for wanted in wanted.drain(..) {
             self.runner.run(Effect::Highlight(wanted));
         }

@@ -241,7 +241,8 @@ pub fn summary(entry: &Entry) -> (&'static str, String) {
             Message::Assistant(answer) => {
                 let said = text_of(&answer.content);
                 if !said.trim().is_empty() {
-                    return ("", line(&said));
+                    // Marks of Markdown would only be noise in a line.
+                    return ("", line(&said.replace("**", "").replace('`', "")));
                 }
                 let calls: Vec<&str> = answer.tool_calls().map(|call| call.name.as_str()).collect();
                 (

@@ -8,7 +8,7 @@ use violin::event::Event;
 use violin::theme::{Depth, Theme};
 use violin::tui::app::AppState;
 use violin::tui::term::Painter;
-use violin::tui::transcript::{Kind, Look, Tone, Transcript};
+use violin::tui::transcript::{Kind, Look, Search, Tone, Transcript};
 use violin::tui::{draw, layout};
 
 fn main() {
@@ -60,7 +60,7 @@ fn search_100_000_lines(bencher: Bencher) {
     let theme = Theme::built_in("violin-dark");
     let mut transcript = long(100_000);
     transcript.layout(look(&theme), 40);
-    bencher.bench_local(|| transcript.find("paragraph 77", look(&theme)).len());
+    bencher.bench_local(|| Search::new("paragraph 77", &mut transcript, look(&theme)).hits().len());
 }
 
 #[divan::bench]

@@ -7,7 +7,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::sync::{mpsc, oneshot};
-use violin::agent::{Activity, AgentSettings, Command, Delivery, Queued, ReviewRequest, SessionState, Update};
+use violin::agent::{
+    Activity, AgentSettings, Command, CommandLine, Danger, Delivery, Queued, ReviewRequest, SessionState, Update,
+};
 use violin::choice::{Mode, Thinking};
 use violin::event::{ContextUsage, Event, ModelLabel, UserSource};
 use violin::home::Home;
@@ -203,7 +205,11 @@ impl Script {
             name: "bash".into(),
             title: "rm -rf target/ && cargo build".into(),
             risk: Risk::Command,
-            reason: "it leaves the sandbox".into(),
+            reason: "look twice: it deletes whole folders · it leaves the sandbox".into(),
+            command: Some(CommandLine {
+                text: "rm -rf target/ && cargo build".into(),
+                dangers: vec![Danger { at: 0..14, why: "it deletes whole folders" }],
+            }),
             view: None,
             rule: Some("bash(cargo build:*)".into()),
             answer,

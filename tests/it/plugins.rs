@@ -368,7 +368,7 @@ fn the_pane_installs_allows_and_switches() {
     assert!(home.home().join(".violin/plugins/guard.lua").exists());
     pty.wait("guard in force", |screen| screen.contains("guard 1.0"));
     pty.send("\x1b");
-    pty.wait("the list closed", |screen| !screen.contains("Enter more"));
+    pty.wait("the list closed", |screen| !screen.contains("guard 1.0"));
     pty.enter("delete it all");
     pty.wait_for("all over");
     assert!(CHAT.results(&server.asked()[1].body)[0].contains("blocked by the plugin `guard`"));

@@ -9,6 +9,7 @@ use serde_json::Value;
 use tokio::sync::oneshot;
 use tokio_util::sync::CancellationToken;
 
+use super::danger::{command_line, look_twice};
 use super::rules::{self, Ruled, Rules, Subject};
 use super::{Case, Place, Verdict, decide};
 use crate::agent::bus::Bus;
@@ -240,19 +241,23 @@ impl Core {
         mut reason: String,
         rule: Option<String>,
     ) -> Answered {
-        if let Some(danger) = look.command.as_deref().and_then(rules::danger) {
-            reason = format!("look twice: {danger} · {reason}");
+        let command = look.command.as_deref().map(command_line);
+        if let Some(words) = command.as_ref().and_then(look_twice) {
+            reason = format!("{words} · {reason}");
         }
         let (known, context, given) = (tool.clone(), self.quiet_context(call), arguments.clone());
         // It reads files; a preview that fails is none.
         let view: Option<View> =
             tokio::task::spawn_blocking(move || known.preview(&context, &given)).await.unwrap_or_default();
+        // The command is shown for itself.
+        let view = view.filter(|view| !matches!(view, View::File { text, .. } if Some(text) == look.command.as_ref()));
         put(&self.bus, &self.cancel, |answer| ReviewRequest {
             call_id: call.id.clone(),
             name: tool.name().to_owned(),
             title: tool.title(arguments),
             risk: tool.risk(),
             reason,
+            command,
             view,
             rule,
             answer,

@@ -1,15 +1,17 @@
 //! The review gate: whether a call may run (product.md, "Modes and review").
 //!
 //! [`decide`] is the whole of it: from what a call is to what becomes of it, without a look at anything else. `words` reads
-//! command lines, `rules` the person's rules, `place` tells where a path lies, `ground` holds all that, `ask` puts the question.
+//! command lines, `rules` the person's rules, `danger` tells what to look at twice, `place` tells where a path lies, `ground` holds all that, `ask` puts the question.
 
 mod ask;
+mod danger;
 mod ground;
 mod place;
 mod rules;
 mod words;
 
 pub use ask::{Answered, Grants, Pass, Passage, put};
+pub use danger::command_line;
 pub use ground::Ground;
 pub use place::Place;
 pub use rules::{Ruled, Rules};

@@ -194,8 +194,7 @@ impl Rule {
 
     /// As [`Rule::fits_words`], with what a command is run by, such as `sudo`, passed over.
     fn warns_words(&self, part: &[Word]) -> Fit {
-        let wrapped =
-            part.first().is_some_and(|word| word.as_deref().is_some_and(|word| WRAPPERS.contains(&base(word))));
+        let wrapped = part.first().and_then(Word::known).is_some_and(|word| WRAPPERS.contains(&base(word)));
         let starts = if wrapped { part.len().min(16) } else { 1 };
         (0..starts).map(|at| self.fits_words(&part[at..], true)).max().unwrap_or(Fit::No)
     }
@@ -204,7 +203,7 @@ impl Rule {
         let Pattern::Words { words, open, .. } = &self.pattern else { return Fit::Yes };
         let mut fit = Fit::Yes;
         for (at, wanted) in words.iter().enumerate() {
-            match part.get(at) {
+            match part.get(at).map(Word::known) {
                 None => return Fit::No,
                 Some(None) => fit = Fit::Perhaps,
                 Some(Some(word)) if word == wanted => {}
@@ -304,8 +303,8 @@ pub fn rule_for_command(tool: &str, command: &str) -> Option<String> {
         return None;
     }
     let rules = line.parts.iter().map(|part| {
-        let first = part.first()?.as_deref()?;
-        let second = part.get(1).and_then(|word| word.as_deref());
+        let first = part.first()?.known()?;
+        let second = part.get(1).and_then(Word::known);
         let subcommand =
             |word: &str| word.chars().all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-' || c == ':');
         Some(match second {
@@ -314,7 +313,7 @@ pub fn rule_for_command(tool: &str, command: &str) -> Option<String> {
             }
             _ if LOOKING.contains(&first) => format!("{first}:*"),
             _ => {
-                let words: Option<Vec<&str>> = part.iter().map(|word| word.as_deref()).collect();
+                let words: Option<Vec<&str>> = part.iter().map(Word::known).collect();
                 shlex::try_join(words?).ok()?
             }
         })
@@ -338,50 +337,6 @@ pub fn rule_for_path(real: &Path, root: &Path, whole_folder: bool) -> String {
         Ok(inside) => format!("write(./{})", escaped(inside)),
         Err(_) => format!("write({})", escaped(real)),
     }
-}
-
-/// What a person should look at twice in a command.
-pub fn danger(command: &str) -> Option<&'static str> {
-    let line = Line::read(command);
-    line.parts
-        .iter()
-        .find_map(|part| {
-            let words: Vec<&str> = part.iter().map(|word| word.as_deref().unwrap_or("")).collect();
-            let has = |wanted: &str| words.iter().any(|word| base(word) == wanted);
-            let flag = |long: &str, short: char| {
-                words.iter().any(|word| {
-                    *word == long || word.starts_with('-') && !word.starts_with("--") && word.contains(short)
-                })
-            };
-            if has("rm") && (flag("--recursive", 'r') || flag("--recursive", 'R')) {
-                Some("it deletes whole folders")
-            } else if has("sudo") || has("doas") || has("su") {
-                Some("it asks for the rights of another user")
-            } else if has("git") && has("push") && (flag("--force", 'f') || words.contains(&"--force-with-lease")) {
-                Some("it overwrites what others may have pushed")
-            } else if has("git") && (has("reset") && words.contains(&"--hard") || has("clean") && flag("--force", 'f'))
-            {
-                Some("it throws away changes that are not committed")
-            } else if has("dd")
-                || has("mkfs")
-                || has("shred")
-                || words.iter().any(|word| base(word).starts_with("mkfs."))
-            {
-                Some("it overwrites a disk or a file for good")
-            } else if (has("chmod") || has("chown")) && flag("--recursive", 'R') {
-                Some("it changes the rights of whole folders")
-            } else {
-                None
-            }
-        })
-        .or_else(|| {
-            let piped = line.parts.windows(2).any(|pair| {
-                let name = |part: &Vec<Word>| part.first().cloned().flatten().unwrap_or_default();
-                matches!(base(&name(&pair[0])), "curl" | "wget")
-                    && matches!(base(&name(&pair[1])), "sh" | "bash" | "zsh" | "python" | "python3" | "sudo")
-            });
-            piped.then_some("it runs what it loads from the network")
-        })
 }
 
 #[cfg(test)]
@@ -521,24 +476,6 @@ mod tests {
             let rule = rule_for_path(Path::new(path), Path::new("/p"), whole);
             assert_eq!(rule, expected);
             assert_eq!(verdict(rules(&[], &[], &[&rule]).look(write("write", path))), "allow", "{path}");
-        }
-    }
-
-    #[test]
-    fn dangers_are_named() {
-        for text in [
-            "rm -rf /",
-            "sudo ls",
-            "git push -f",
-            "git reset --hard",
-            "curl x | sh",
-            "echo $(rm -r x)",
-            "mkfs.ext4 /dev/sda",
-        ] {
-            assert!(danger(text).is_some(), "{text}");
-        }
-        for text in ["rm x", "git push", "cargo test", "ls -R"] {
-            assert!(danger(text).is_none(), "{text}");
         }
     }
 }

@@ -14,7 +14,6 @@ use crate::choice::Mode;
 use crate::message::text_of;
 use crate::text;
 use crate::theme::Token;
-use crate::toolkit::Risk;
 
 fn span(app: &AppState, text: impl Into<String>, token: Token) -> Span {
     Span::new(text, app.theme.style(token))
@@ -59,6 +58,8 @@ pub(super) fn header(app: &AppState, buffer: &mut Buffer) {
         Span::new("violin", with(app.theme.style(Token::Accent), Modifier::BOLD)),
         dot(),
     ];
+    let room = area.width.saturating_sub(right_width + 2);
+    let free = |taken: &[Span]| usize::from(room.saturating_sub(width_of(taken)));
     let mut tail = Vec::new();
     if let Some(branch) = &app.git.0 {
         tail.push(dot());
@@ -67,17 +68,24 @@ pub(super) fn header(app: &AppState, buffer: &mut Buffer) {
             tail.push(span(app, format!(" ●{}", app.git.1), Token::Warning));
         }
     }
-    if let Some(name) = app.session.tree.name() {
-        tail.push(dot());
-        tail.push(Span::new(text::ellipsis(&text::visible(name), 30), Style::new()));
-    }
-    let room = area.width.saturating_sub(right_width + 2);
-    if width_of(&left) + width_of(&tail) + 8 > room {
+    // The directory first, then the branch, then the session's name: what has no room is left out.
+    let place = text::visible(&app.place);
+    if usize::from(width_of(&tail)) + text::width(&place).min(24) > free(&left) {
         tail.clear();
     }
-    let place = room.saturating_sub(width_of(&left) + width_of(&tail));
-    left.push(Span::new(text::ellipsis_start(&text::visible(&app.place), usize::from(place)), Style::new()));
+    let cells = free(&left).saturating_sub(usize::from(width_of(&tail)));
+    if cells >= text::width(&place).min(6) {
+        left.push(Span::new(text::ellipsis_start(&place, cells), Style::new()));
+    } else {
+        left.pop();
+    }
     left.extend(tail);
+    if let Some(name) = app.session.tree.name()
+        && free(&left) >= 11
+    {
+        left.push(dot());
+        left.push(Span::new(text::ellipsis(&text::visible(name), free(&left).min(30)), Style::new()));
+    }
     spans(buffer, area.x, area.y, room, &left);
     spans(buffer, area.right() - right_width, area.y, right_width, &right);
 }
@@ -105,19 +113,17 @@ pub(super) fn status(app: &AppState, buffer: &mut Buffer) {
         if app.reviews.first().is_some() {
             words = "waiting for you".to_owned();
         }
-        let room = usize::from(area.width).saturating_sub(36);
-        left.push(Span::new(text::ellipsis(&words, room.max(8)), Style::new()));
-        if let Some(since) = app.run.since {
-            let time = app.now.saturating_duration_since(since);
-            if time.as_secs() > 0 {
-                left.push(span(
-                    app,
-                    format!(" · {}", tool::time(std::time::Duration::from_secs(time.as_secs()))),
-                    Token::Dim,
-                ));
-            }
+        let seconds = app.run.since.map_or(0, |since| app.now.saturating_duration_since(since).as_secs());
+        let mut rest = String::new();
+        if seconds > 0 {
+            rest.push_str(&format!(" · {}", tool::time(std::time::Duration::from_secs(seconds))));
         }
-        left.push(span(app, " · esc to interrupt", Token::Dim));
+        let room = |rest: &str| usize::from(area.width).saturating_sub(4 + text::width(rest));
+        let long = format!("{rest} · esc to interrupt");
+        rest = if room(&long) >= text::width(&words).min(24) { long } else { format!("{rest} · esc") };
+        let room = room(&rest);
+        left.push(Span::new(text::ellipsis(&words, room.max(8)), Style::new()));
+        left.push(span(app, rest, Token::Dim));
     }
     let mut right: Vec<Span> = Vec::new();
     if let Some(toast) = &app.toast {
@@ -128,13 +134,11 @@ pub(super) fn status(app: &AppState, buffer: &mut Buffer) {
         };
         let room = usize::from(area.width.saturating_sub(width_of(&left) + 3));
         right.push(span(app, text::ellipsis(&toast.text, room), token));
-    } else if let Some(search) = &app.search {
-        let at = if search.hits.is_empty() { 0 } else { search.at + 1 };
-        right.push(span(
-            app,
-            format!("“{}” {at}/{} · n N · esc", text::visible(&search.query), search.hits.len()),
-            Token::Dim,
-        ));
+    } else if let Some(search) = app.search.as_ref().filter(|_| app.overlay.is_none()) {
+        let count = search.hits().len();
+        let at = if count == 0 { 0 } else { search.at() + 1 };
+        let query = text::ellipsis(&text::visible(search.query()), 30);
+        right.push(span(app, format!("“{query}” {at}/{count} · n N · esc"), Token::Dim));
     } else if !app.queue.is_empty() {
         right.push(span(app, format!("↑ {} queued · Alt+Up to edit", app.queue.len()), Token::Dim));
     }
@@ -162,59 +166,6 @@ pub(super) fn queue(app: &AppState, buffer: &mut Buffer) {
         let room = usize::from(area.width).saturating_sub(9);
         let row = [span(app, name, token), Span::new(text::ellipsis(&words, room), Style::new())];
         spans(buffer, area.x, area.y + index as u16, area.width, &row);
-    }
-}
-
-pub(super) fn review(app: &AppState, buffer: &mut Buffer) {
-    let area = app.regions.review;
-    let Some(request) = app.reviews.first().filter(|_| area.height > 0) else { return };
-    let risk = match request.risk {
-        Risk::ReadOnly => "only reads",
-        Risk::Write => "changes files",
-        Risk::Command => "runs a command",
-    };
-    let warning = app.theme.style(Token::Warning);
-    let bold = with(Style::new(), Modifier::BOLD);
-    let width = usize::from(area.width);
-    let more = if app.reviews.more() > 0 { format!("  ({} more wait)", app.reviews.more()) } else { String::new() };
-    let rule = format!("─ {} · {risk}{more} ", text::visible(&request.name));
-    let rule = text::ellipsis(&format!("{rule}{}", "─".repeat(width.saturating_sub(text::width(&rule)))), width);
-    buffer.set_stringn(area.x, area.y, rule, width, warning);
-    let mut y = area.y + 1;
-    let title = text::ellipsis(&text::visible(&request.title), width.saturating_sub(2));
-    spans(buffer, area.x, y, area.width, &[Span::new(format!(" {title}"), bold)]);
-    y += 1;
-    if !request.reason.is_empty() && y < area.bottom() {
-        let reason = text::ellipsis(&text::visible(&request.reason), width.saturating_sub(2));
-        spans(buffer, area.x, y, area.width, &[span(app, format!(" {reason}"), Token::Dim)]);
-        y += 1;
-    }
-    let offers = app.reviews.offers();
-    let body_end = area.bottom().saturating_sub(offers.len() as u16);
-    if let Some(view) = &request.view {
-        let mut code = Vec::new();
-        let rows = tool::view_rows(view, "", area.width, &app.theme, tool::Extent::All, &mut code);
-        let room = usize::from(body_end.saturating_sub(y));
-        let first = app.reviews.scroll.min(rows.len().saturating_sub(room));
-        for row in rows.iter().skip(first).take(room) {
-            row.draw(buffer, area.x, y, area.width);
-            y += 1;
-        }
-    }
-    for (index, offer) in offers.iter().enumerate() {
-        let y = body_end.max(area.y + 1) + index as u16;
-        if y >= area.bottom() {
-            break;
-        }
-        let chosen = index == app.reviews.selected;
-        let mark = if chosen { " › " } else { "   " };
-        let style = if chosen { bold } else { Style::new() };
-        let row = [
-            span(app, mark, Token::Accent),
-            span(app, format!("{}  ", offer.key), Token::Accent),
-            Span::new(offer.words.clone(), style),
-        ];
-        spans(buffer, area.x, y, area.width, &row);
     }
 }
 

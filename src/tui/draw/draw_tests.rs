@@ -1,63 +1,23 @@
 //! Whole screens: what a person would see, at every size.
 
-use std::sync::Arc;
+use std::collections::HashMap;
+use std::fmt::Write as _;
 use std::time::Duration;
 
-use crossterm::event::{KeyCode, KeyModifiers};
+use crossterm::event::KeyCode;
 use ratatui::layout::Rect;
-use tokio::sync::oneshot;
+use ratatui::style::{Color, Modifier};
 
+use super::scenes::{SCENES, app, event, key, paint, press, review_diff, take, talk, typed};
 use super::*;
-use crate::agent::{Activity, AgentSettings, Delivery, Queued, ReviewRequest, SessionState, Update};
-use crate::choice::{Mode, Thinking};
-use crate::event::{ContextUsage, Event};
-use crate::message::{Usage, UserMessage};
-use crate::session::{Entry, Header, Tree};
+use crate::event::Event;
 use crate::theme::{Depth, Theme};
-use crate::toolkit::{DiffLine, Hunk, Risk, View};
 use crate::tui::app::AppState;
 use crate::tui::keys::Scope;
-use crate::tui::msg::{Done, Msg};
-use crate::tui::sources::{ModelChoice, SessionRow, SessionScope};
-use crate::tui::term::Input;
-use crate::tui::{layout, update};
+use crate::tui::layout;
+use crate::tui::msg::Msg;
 
-fn app(width: u16, height: u16) -> AppState {
-    let mut app =
-        AppState::new((width, height), "/home/you/code/shop".into(), "/none".into(), Depth::True, "violin-dark", true);
-    app.git = (Some("main".into()), 2);
-    app.settings = AgentSettings {
-        model: None,
-        thinking: Thinking::High,
-        mode: Mode::Auto,
-        context: ContextUsage::new(76_000, 200_000),
-        context_parts: vec![("messages".into(), 76_000)],
-    };
-    app
-}
-
-fn take(app: &mut AppState, msg: Msg) {
-    update::update(app, msg);
-}
-
-fn event(app: &mut AppState, event: Event) {
-    take(app, Msg::Update(Update::Event(event)));
-}
-
-fn press(app: &mut AppState, name: &str) {
-    let action = crate::tui::actions::ACTIONS.iter().find(|action| action.name == name).expect("an action");
-    (action.run)(app, &mut Vec::new());
-}
-
-fn paint(app: &mut AppState) -> (Buffer, Option<Position>) {
-    layout::layout(app);
-    let mut buffer = Buffer::empty(Rect::new(0, 0, app.size.0, app.size.1));
-    let caret = draw(app, &mut buffer);
-    (buffer, caret)
-}
-
-fn screen(app: &mut AppState) -> String {
-    let (buffer, _) = paint(app);
+fn text_of(buffer: &Buffer) -> String {
     let mut out = String::new();
     for y in 0..buffer.area.height {
         let mut line = String::new();
@@ -77,180 +37,108 @@ fn screen(app: &mut AppState) -> String {
     out
 }
 
-#[allow(clippy::too_many_arguments, reason = "each is a field of the event")]
-fn tool(
-    app: &mut AppState,
-    id: &str,
-    name: &str,
-    title: &str,
-    ok: bool,
-    summary: &str,
-    output: &str,
-    view: Option<View>,
-) {
-    let (id, name) = (id.to_owned(), name.to_owned());
-    event(app, Event::ToolStart { id: id.clone(), name: name.clone(), args: Default::default(), title: title.into() });
-    event(
-        app,
-        Event::ToolEnd {
-            id,
-            name,
-            ok,
-            output: output.into(),
-            effects: Vec::new(),
-            duration_ms: 3200,
-            exit_code: Some(i32::from(!ok)),
-            summary: summary.into(),
-            view,
-            entry: None,
-        },
-    );
+fn screen(app: &mut AppState) -> String {
+    text_of(&paint(app).0)
 }
 
-/// The sketch of the specification, with characters of every width in it.
+/// The themes that snapshots and pictures are made in: name, depth of colour, and whether the ground is dark.
+const THEMES: [(&str, Depth, bool); 3] =
+    [("violin-dark", Depth::True, true), ("violin-light", Depth::True, false), ("violin-16", Depth::Ansi16, true)];
+
+fn in_theme(app: &mut AppState, (name, depth, _): (&str, Depth, bool)) -> Buffer {
+    app.depth = depth;
+    app.set_theme(Theme::built_in(name));
+    paint(app).0
+}
+
+fn style_of(cell: &ratatui::buffer::Cell) -> String {
+    let mut out = Vec::new();
+    for (name, colour) in [("", cell.fg), ("on ", cell.bg)] {
+        match colour {
+            Color::Reset => {}
+            Color::Rgb(r, g, b) => out.push(format!("{name}#{r:02x}{g:02x}{b:02x}")),
+            other => out.push(format!("{name}{other}").to_lowercase()),
+        }
+    }
+    for (flag, name) in [
+        (Modifier::BOLD, "bold"),
+        (Modifier::DIM, "dim"),
+        (Modifier::ITALIC, "italic"),
+        (Modifier::UNDERLINED, "underlined"),
+        (Modifier::REVERSED, "reversed"),
+        (Modifier::CROSSED_OUT, "crossed"),
+    ] {
+        if cell.modifier.contains(flag) {
+            out.push(name.to_owned());
+        }
+    }
+    if out.is_empty() { "–".to_owned() } else { out.join(" ") }
+}
+
+/// The styles of the same screen in all themes: a letter for each cell, and what each letter stands for.
+fn styles(buffers: &[Buffer]) -> String {
+    let mut known: HashMap<String, char> = HashMap::new();
+    let mut legend = String::new();
+    let mut out = String::new();
+    let letters: Vec<char> = ('a'..='z').chain('A'..='Z').chain('0'..='9').collect();
+    let area = buffers[0].area;
+    for y in 0..area.height {
+        let mut line = String::new();
+        for x in 0..area.width {
+            let style = buffers.iter().map(|buffer| style_of(&buffer[(x, y)])).collect::<Vec<_>>().join(" | ");
+            if style == "– | – | –" {
+                line.push('.');
+                continue;
+            }
+            let next = letters[known.len()];
+            let letter = *known.entry(style.clone()).or_insert_with(|| {
+                let _ = writeln!(legend, "{next} {style}");
+                next
+            });
+            line.push(letter);
+        }
+        let _ = writeln!(out, "{}", line.trim_end_matches('.'));
+    }
+    out + &legend
+}
+
+/// The base of every scene, for tests that go on from there.
 fn scene(width: u16, height: u16) -> AppState {
     let mut app = app(width, height);
-    let mut tree = Tree::default();
-    for (id, parent, role, text) in [
-        (1, "null", "user", "fix the cart total"),
-        (2, "1", "assistant", "I'll look at the test first"),
-        (3, "1", "user", "use decimals instead 日本語"),
-        (4, "3", "assistant", "…"),
-    ] {
-        let line = format!(r#"{{"id":{id},"parent_id":{parent},"role":"{role}","content":"{text}"}}"#);
-        tree.push(Arc::new(Entry::parse(line.as_bytes(), 0).expect("reads")));
-    }
-    let header =
-        Header { version: 1, id: "s".into(), created_at: 0, cwd: "/".into(), model: None, parent_session: None };
-    let usage = Usage {
-        input_tokens: 41_000,
-        output_tokens: 2100,
-        cache_read_tokens: 36_000,
-        cache_write_tokens: 0,
-        cost_usd: Some(0.31),
-    };
-    let state = SessionState { header, path: None, tree, usage, notices: Vec::new() };
-    take(&mut app, Msg::Update(Update::Session(Box::new(state))));
-    take(&mut app, Msg::Update(Update::Activity(Activity::Running)));
-    event(&mut app, Event::Delta { text: "I'll look at the test first. 👩‍🔬 ♻️ ❤️ 🇨🇳 한글\n".into() });
-    let path = "src/a/very/long/path/that/goes/on/日本語/and/on/cart.rs";
-    tool(&mut app, "1", "read", path, true, "120 lines", "x", None);
-    let out: String = (0..30).map(|n| format!("test case_{n} ... ok\n")).collect();
-    let view = Some(View::Terminal { text: String::new(), log: None });
-    tool(&mut app, "2", "bash", "cargo test cart", false, "", &format!("{out}test total ... FAILED\n"), view);
-    let lines = vec![
-        DiffLine::Context("  let total = sum;".into()),
-        DiffLine::Removed("  total - discount".into()),
-        DiffLine::Added("  (total - discount).max(0)".into()),
-    ];
-    let view =
-        Some(View::Diff { path: "src/cart.rs".into(), hunks: vec![Hunk { old_start: 40, new_start: 40, lines }] });
-    tool(&mut app, "3", "edit", "src/cart.rs", true, "+1 −1", "", view);
-    event(
-        &mut app,
-        Event::Delta { text: "Done:\n\n```rust\nfn total() {}\n```\n\n| a | 日本 |\n|---|---|\n| 1 | 2 |\n".into() },
-    );
-    let queued = Queued { message: UserMessage::text("then run the linter"), delivery: Delivery::FollowUp };
-    take(&mut app, Msg::Update(Update::Queue(vec![queued])));
+    talk(&mut app);
     app.prompt.insert("also check the negative case 日本");
-    app.run.since = Some(app.now - Duration::from_secs(12));
     app
 }
 
-fn review(app: &mut AppState) {
-    let lines = vec![DiffLine::Removed("old".into()), DiffLine::Added("new".into())];
-    let (answer, kept) = oneshot::channel();
-    std::mem::forget(kept);
-    let request = ReviewRequest {
-        call_id: "q".into(),
-        name: "write".into(),
-        title: "src/cart.rs".into(),
-        risk: Risk::Write,
-        reason: "the mode asks for writes".into(),
-        view: Some(View::Diff { path: "src/cart.rs".into(), hunks: vec![Hunk { old_start: 1, new_start: 1, lines }] }),
-        rule: Some("write(src/**)".into()),
-        answer,
-    };
-    take(app, Msg::Update(Update::Review(request)));
-}
-
-fn models(app: &mut AppState) {
-    let model = |id: &str, usable: bool| ModelChoice {
-        provider: "openai".into(),
-        id: id.into(),
-        name: format!("{id} 日本"),
-        context_window: 128_000,
-        usable,
-        reason: (!usable).then(|| "OPENAI_API_KEY is not set".into()),
-        ..ModelChoice::default()
-    };
-    crate::tui::commands::models(app, &mut Vec::new());
-    take(app, Msg::Done(Done::Models(vec![model("gpt-5", true), model("gpt-4o", false)])));
-}
-
-/// A state of the interface, by name, and how it comes about.
-type State = (&'static str, fn(&mut AppState));
-
-/// Every state that the interface can show.
-const STATES: &[State] = &[
-    ("plain", |_| {}),
-    ("tree", |app| press(app, "pane.tree")),
-    ("output", |app| press(app, "pane.output")),
-    ("models", models),
-    ("sessions", |app| {
-        crate::tui::commands::resume(app, &mut Vec::new());
-        let row = SessionRow {
-            first_message: "fix 日本語 the failing cart test in the shop".into(),
-            messages: Some(12),
-            cost_usd: Some(0.2),
-            updated_at: i64::MAX / 2,
-            ..SessionRow::default()
-        };
-        let named = SessionRow { name: Some("cart".into()), ..row.clone() };
-        take(app, Msg::Done(Done::Sessions(SessionScope::Here, vec![row, named])));
-    }),
-    ("help", |app| press(app, "app.help")),
-    ("review", review),
-    ("commands", |app| {
-        app.prompt.reset("");
-        take(app, Msg::Input(Input::Text("/m".into())));
-    }),
-    ("search", |app| {
-        press(app, "view.search");
-        take(app, Msg::Input(Input::Text("test".into())));
-    }),
-    ("context", |app| {
-        let slash = crate::tui::commands::SLASHES.iter().find(|slash| slash.name == "context").expect("a command");
-        (slash.run)(app, "", &mut Vec::new());
-    }),
-    ("yolo", |app| crate::tui::actions::set_mode(app, Mode::Yolo, &mut Vec::new())),
-    ("themes", |app| take(app, Msg::Done(Done::Themes(vec!["violin-dark".into(), "violin-light".into()])))),
-];
-
+/// Every scene at every size in every theme: how it reads is the same in all of them, and how it looks is told for one.
 #[test]
 fn screens_look_as_they_should() {
-    for (name, open) in STATES {
-        for (width, height) in [(120, 36), (80, 24), (40, 12), (160, 50)] {
-            // One large size for all of them would be much to read: the widest only for the plain screen.
-            if (width == 160 && *name != "tree")
-                || (width == 40 && !matches!(*name, "plain" | "tree" | "models" | "review"))
-            {
-                continue;
+    let mut settings = insta::Settings::clone_current();
+    settings.set_prepend_module_to_snapshot(false);
+    settings.set_omit_expression(true);
+    let _bound = settings.bind_to_scope();
+    for scene in SCENES {
+        let mut out = String::new();
+        for (width, height) in [(40, 12), (80, 24), (120, 36), (160, 50)] {
+            let mut app = scene.app(width, height);
+            let buffers = THEMES.map(|theme| in_theme(&mut app, theme));
+            let text = text_of(&buffers[0]);
+            for (buffer, (theme, ..)) in buffers.iter().zip(THEMES) {
+                assert_eq!(text_of(buffer), text, "{} in {theme} at {width}x{height}", scene.name);
             }
-            let mut app = scene(width, height);
-            paint(&mut app);
-            open(&mut app);
-            insta::assert_snapshot!(format!("{name}_{width}x{height}"), screen(&mut app));
+            let _ = write!(out, "== {width}x{height}\n{text}");
+            if width == 80 {
+                let _ = write!(out, "== its colours: dark | light | 16\n{}", styles(&buffers));
+            }
         }
+        insta::assert_snapshot!(scene.name, out);
     }
 }
 
 #[test]
 fn b78_nothing_panics_at_any_size() {
-    for (name, open) in STATES {
-        let mut app = scene(80, 24);
-        paint(&mut app);
-        open(&mut app);
+    for scene in SCENES {
+        let mut app = scene.app(80, 24);
         for (width, height) in [
             (1, 1),
             (2, 1),
@@ -269,7 +157,7 @@ fn b78_nothing_panics_at_any_size() {
         ] {
             take(&mut app, Msg::Resize(width, height));
             let (buffer, caret) = paint(&mut app);
-            assert!(caret.is_none_or(|caret| buffer.area.contains(caret)), "{name} at {width}x{height}");
+            assert!(caret.is_none_or(|caret| buffer.area.contains(caret)), "{} at {width}x{height}", scene.name);
             for key in ["list.down", "tree.down", "output.up", "view.page_up", "edit.up", "view.page_down"] {
                 press(&mut app, key);
                 paint(&mut app);
@@ -278,22 +166,126 @@ fn b78_nothing_panics_at_any_size() {
     }
 }
 
+/// Scenes in which a place was chosen by the size: another size shows another part of the same.
+const MOVES: &[&str] = &["scrolled", "selection", "help_end", "search", "search_walk"];
+
 #[test]
 fn b88_what_was_resized_equals_what_was_made_so() {
-    for (name, open) in STATES {
-        let mut app = scene(120, 36);
-        paint(&mut app);
-        open(&mut app);
+    for scene in SCENES.iter().filter(|scene| !MOVES.contains(&scene.name)) {
+        let mut app = scene.app(120, 36);
         for n in 0..50_u16 {
             take(&mut app, Msg::Resize(20 + n * 7 % 100, 5 + n * 5 % 40));
             paint(&mut app);
         }
         take(&mut app, Msg::Resize(80, 24));
-        let resized = screen(&mut app);
-        let mut fresh = scene(80, 24);
-        paint(&mut fresh);
-        open(&mut fresh);
-        assert_eq!(resized, screen(&mut fresh), "{name}");
+        assert_eq!(screen(&mut app), screen(&mut scene.app(80, 24)), "{}", scene.name);
+    }
+}
+
+#[test]
+fn a_hit_that_is_looked_at_stays_in_sight_at_any_width() {
+    let mut app = SCENES.iter().find(|scene| scene.name == "search").expect("a scene").app(120, 36);
+    for width in [40, 200, 61, 24, 80, 300, 120] {
+        take(&mut app, Msg::Resize(width, 24));
+        paint(&mut app);
+        let hit = app.search.as_ref().and_then(|search| search.current()).expect("a hit");
+        assert!(app.transcript.view.contains(&hit.from.place), "at {width}");
+    }
+}
+
+/// What a key answers, the first thing that is chosen, and what Esc does: nothing dangerous.
+#[test]
+fn a_question_is_answered_no_unless_somebody_means_it() {
+    for (name, yes) in [("trust", 't'), ("delete", 'y'), ("yolo", 'y'), ("rewind", 'b')] {
+        let scene = SCENES.iter().find(|scene| scene.name == name).expect("a scene");
+        let answered = |code| {
+            let mut app = scene.app(80, 24);
+            let effects = crate::tui::update::update(&mut app, Msg::Input(press_of(code)));
+            assert!(app.overlay.is_none(), "{name}");
+            format!("{effects:?}")
+        };
+        let (enter, escape) = (answered(KeyCode::Enter), answered(KeyCode::Esc));
+        assert_eq!(enter, escape, "{name}");
+        for effects in [enter, escape] {
+            assert!(effects == "[]" || effects.contains("Trust(false)"), "{name}: {effects}");
+        }
+        assert_ne!(answered(KeyCode::Char(yes)), "[]", "{name}");
+    }
+}
+
+fn press_of(code: KeyCode) -> crate::tui::term::Input {
+    crate::tui::term::Input::Key(crossterm::event::KeyEvent::new(code, crossterm::event::KeyModifiers::NONE))
+}
+
+/// What a terminal shows: its cells with their colours, and its cursor.
+fn seen(parser: &vt100::Parser) -> (Vec<String>, Option<(u16, u16)>) {
+    let screen = parser.screen();
+    let (rows, columns) = screen.size();
+    let row = |y: u16| {
+        let mut out = String::new();
+        for x in 0..columns {
+            let Some(cell) = screen.cell(y, x) else { continue };
+            let blank = cell.contents().trim().is_empty();
+            if blank && cell.bgcolor() == vt100::Color::Default && !cell.inverse() {
+                out.push(' ');
+                continue;
+            }
+            let ink = (!blank).then(|| (cell.contents(), cell.fgcolor(), cell.bold()));
+            let _ = write!(out, "{ink:?}{:?}{}", cell.bgcolor(), cell.inverse());
+        }
+        out
+    };
+    ((0..rows).map(row).collect(), (!screen.hide_cursor()).then(|| screen.cursor_position()))
+}
+
+proptest::proptest! {
+    #![proptest_config(proptest::prelude::ProptestConfig::with_cases(6))]
+    /// The terminal is resized at random, small and large, while an answer streams in and panes come and go: what it
+    /// shows is what a fresh one would show.
+    #[test]
+    fn b88_resizes_while_it_streams_leave_nothing_behind(
+        steps in proptest::collection::vec((0u8..12, 1u16..=300, 1u16..=100, 0u8..10), 12..20)
+    ) {
+        let mut app = scene(80, 24);
+        let mut painter = crate::tui::term::Painter::new(Rect::new(0, 0, 80, 24));
+        let mut parser = vt100::Parser::new(24, 80, 0);
+        for (step, width, height, what) in steps {
+            let size = match step {
+                0..=4 => Some((width % 110 + 1, height % 40 + 1)),
+                5 => Some((width, height)),
+                _ => None,
+            };
+            if let Some((width, height)) = size {
+                parser.screen_mut().set_size(height, width);
+                painter.resize(Rect::new(0, 0, width, height));
+                painter.forget();
+                take(&mut app, Msg::Resize(width, height));
+            }
+            match what {
+                0 => press(&mut app, "pane.tree"),
+                1 => press(&mut app, "pane.output"),
+                2 => press(&mut app, "view.page_up"),
+                3 => press(&mut app, "app.help"),
+                4 => review_diff(&mut app),
+                5 => app.overlay = None,
+                _ => {}
+            }
+            for n in 0..8 {
+                let text = format!("word {n} 日本 👩\u{200d}🔬 `x` é {}", if n == 7 { "\n\n한글 ♻️\n\n" } else { "" });
+                event(&mut app, Event::Delta { text });
+                let scrolled = layout::layout(&mut app);
+                parser.process(painter.frame(scrolled, &[], |buffer| draw(&app, buffer)).as_bytes());
+            }
+            let area = painter.area();
+            let mut fresh = vt100::Parser::new(area.height, area.width, 0);
+            let whole = crate::tui::term::Painter::new(area).frame(None, &[], |buffer| draw(&app, buffer)).to_owned();
+            fresh.process(whole.as_bytes());
+            let (shown, wanted) = (seen(&parser), seen(&fresh));
+            for (y, (shown, wanted)) in shown.0.iter().zip(&wanted.0).enumerate() {
+                proptest::prop_assert_eq!(shown, wanted, "row {} of {:?}", y, area);
+            }
+            proptest::prop_assert_eq!(shown.1, wanted.1);
+        }
     }
 }
 
@@ -312,21 +304,7 @@ fn b76_the_terminal_shows_what_was_drawn_after_any_change() {
         let mut fresh = crate::tui::term::Painter::new(area);
         let mut terminal = vt100::Parser::new(height, width, 0);
         terminal.process(fresh.frame(None, &[], |buffer| draw(app, buffer)).as_bytes());
-        for y in 0..height {
-            for x in 0..width {
-                let cell = |parser: &vt100::Parser| {
-                    let cell = parser.screen().cell(y, x).expect("a cell");
-                    let blank = cell.contents().trim().is_empty();
-                    let ink = (!blank).then(|| (cell.contents().to_owned(), cell.fgcolor(), cell.bold()));
-                    (ink, cell.bgcolor(), cell.inverse())
-                };
-                assert_eq!(cell(&parser), cell(&terminal), "at {x},{y}");
-            }
-        }
-        assert_eq!(parser.screen().hide_cursor(), terminal.screen().hide_cursor());
-        if !parser.screen().hide_cursor() {
-            assert_eq!(parser.screen().cursor_position(), terminal.screen().cursor_position());
-        }
+        assert_eq!(seen(&parser), seen(&terminal));
         bytes.len()
     };
     step(&mut app);
@@ -337,12 +315,14 @@ fn b76_the_terminal_shows_what_was_drawn_after_any_change() {
         }
         step(&mut app);
     }
-    for (_, open) in STATES {
-        open(&mut app);
+    for scene in SCENES {
+        scene.enter(&mut app);
         step(&mut app);
         app.overlay = None;
         app.pane = None;
         app.popup = None;
+        app.search = None;
+        app.reviews.refuse_all();
         step(&mut app);
     }
     for _ in 0..20 {
@@ -372,19 +352,55 @@ fn b74_frames_while_streaming_are_small() {
 
 #[test]
 fn b82_text_never_has_its_background_colour_in_any_theme() {
-    for (name, _) in crate::theme::BUILT_IN {
-        for depth in [Depth::True, Depth::Ansi256, Depth::Ansi16, Depth::None] {
-            for (_, open) in STATES {
-                let mut app = scene(120, 36);
-                app.depth = depth;
-                app.set_theme(Theme::built_in(name));
-                paint(&mut app);
-                open(&mut app);
-                let (buffer, _) = paint(&mut app);
-                for cell in &buffer.content {
-                    let plain = cell.fg == ratatui::style::Color::Reset;
+    for scene in SCENES {
+        let mut app = scene.app(120, 36);
+        for (name, _) in crate::theme::BUILT_IN {
+            for depth in [Depth::True, Depth::Ansi256, Depth::Ansi16, Depth::None] {
+                for cell in &in_theme(&mut app, (name, depth, true)).content {
+                    let plain = cell.fg == Color::Reset;
                     assert!(plain || cell.fg != cell.bg, "{name} {depth:?}: {cell:?}");
-                    assert!(depth != Depth::None || (plain && cell.bg == ratatui::style::Color::Reset));
+                    assert!(depth != Depth::None || (plain && cell.bg == Color::Reset));
+                }
+            }
+        }
+    }
+}
+
+/// How far two colours lie apart, as the web's guidelines for contents count it: 1 is the same, 21 black on white.
+fn contrast(one: (u8, u8, u8), other: (u8, u8, u8)) -> f64 {
+    let light = |(r, g, b): (u8, u8, u8)| {
+        let part = |value: u8| {
+            let value = f64::from(value) / 255.0;
+            if value <= 0.039_28 { value / 12.92 } else { ((value + 0.055) / 1.055).powf(2.4) }
+        };
+        0.2126 * part(r) + 0.7152 * part(g) + 0.0722 * part(b)
+    };
+    let (one, other) = (light(one), light(other));
+    (one.max(other) + 0.05) / (one.min(other) + 0.05)
+}
+
+/// Every text in true colour can be read on the grounds that terminals have, also where it is selected or found.
+#[test]
+fn b82_text_stands_out_from_its_ground() {
+    let dark = [(0, 0, 0), (0x16, 0x18, 0x1d), (0x1e, 0x1e, 0x2e), (0x28, 0x2a, 0x36)];
+    let light = [(0xff, 0xff, 0xff), (0xfb, 0xfb, 0xf9), (0xfd, 0xf6, 0xe3)];
+    for (theme, grounds) in [("violin-dark", &dark[..]), ("violin-light", &light[..])] {
+        for scene in SCENES {
+            let mut app = scene.app(120, 36);
+            let buffer = in_theme(&mut app, (theme, Depth::True, true));
+            for cell in &buffer.content {
+                let ruled = "│─╭╮╰╯┼├└┤░█▏▌".contains(cell.symbol());
+                let Color::Rgb(r, g, b) = cell.fg else { continue };
+                if cell.symbol().trim().is_empty() || ruled {
+                    continue;
+                }
+                let own = match cell.bg {
+                    Color::Rgb(r, g, b) => vec![(r, g, b)],
+                    _ => grounds.to_vec(),
+                };
+                for ground in own {
+                    let far = contrast((r, g, b), ground);
+                    assert!(far >= 3.0, "{theme}, {}: {far:.1} of {cell:?} on {ground:?}", scene.name);
                 }
             }
         }
@@ -397,8 +413,8 @@ fn b97_the_caret_stands_where_the_text_is() {
     app.prompt.reset("日本x");
     let (_, caret) = paint(&mut app);
     assert_eq!(caret, Some(Position { x: app.regions.text.x + 5, y: app.regions.text.y }));
-    models(&mut app);
-    take(&mut app, Msg::Input(Input::Text("日本".into())));
+    press(&mut app, "model.pick");
+    typed(&mut app, "日本");
     let (buffer, caret) = paint(&mut app);
     let caret = caret.expect("a caret");
     assert_eq!(buffer[(caret.x - 2, caret.y)].symbol(), "本");
@@ -407,14 +423,13 @@ fn b97_the_caret_stands_where_the_text_is() {
 #[test]
 fn a_question_that_just_came_is_not_answered_by_somebody_who_writes() {
     let mut app = scene(80, 24);
-    review(&mut app);
-    let key = |c: char| Msg::Input(Input::Key(crossterm::event::KeyEvent::new(KeyCode::Char(c), KeyModifiers::NONE)));
-    take(&mut app, key('y'));
+    review_diff(&mut app);
+    key(&mut app, KeyCode::Char('y'));
     assert!(app.reviews.first().is_some() && app.prompt.text().ends_with("日本y"));
     app.now += Duration::from_secs(1);
-    take(&mut app, key('x'));
+    key(&mut app, KeyCode::Char('x'));
     assert!(app.reviews.first().is_some());
-    take(&mut app, key('y'));
+    key(&mut app, KeyCode::Char('y'));
     assert!(app.reviews.first().is_none());
 }
 
@@ -449,21 +464,31 @@ proptest::proptest! {
     }
 }
 
-/// Writes the README's pictures where `VIOLIN_PICTURES` names a folder: `VIOLIN_PICTURES=assets cargo test pictures`.
+fn written(folder: &std::ffi::OsStr, name: &str, picture: &str) {
+    let path = std::path::Path::new(folder).join(name);
+    std::fs::create_dir_all(folder).expect("made");
+    std::fs::write(path, picture).expect("written");
+}
+
+/// Writes the README's pictures where `VIOLIN_PICTURES` names a folder: `VIOLIN_PICTURES=assets cargo test pictures`;
+/// and pictures of every scene, to be looked at, where `VIOLIN_SCREENS` does.
 #[test]
 fn pictures_of_the_readme() {
-    for (name, theme, dark) in [("dark", "violin-dark", true), ("light", "violin-light", false)] {
-        for (state, open) in STATES.iter().filter(|(state, _)| matches!(*state, "tree" | "models" | "review")) {
-            let mut app = scene(120, 34);
-            app.set_theme(Theme::built_in(theme));
-            paint(&mut app);
-            open(&mut app);
-            let picture = super::svg::svg(&paint(&mut app).0, dark);
+    for theme @ (name, _, dark) in THEMES.into_iter().take(2) {
+        let name = name.trim_start_matches("violin-");
+        for scene in SCENES.iter().filter(|scene| matches!(scene.name, "tree" | "models" | "review_command")) {
+            let picture = super::svg::svg(&in_theme(&mut scene.app(120, 34), theme), dark);
             assert!(picture.ends_with("</svg>\n"));
             if let Some(folder) = std::env::var_os("VIOLIN_PICTURES") {
-                let path = std::path::Path::new(&folder).join(format!("{state}-{name}.svg"));
-                std::fs::create_dir_all(&folder).expect("made");
-                std::fs::write(path, picture).expect("written");
+                written(&folder, &format!("{}-{name}.svg", scene.name), &picture);
+            }
+        }
+        if let Some(folder) = std::env::var_os("VIOLIN_SCREENS") {
+            for scene in SCENES {
+                for (width, height) in [(80, 24), (160, 50)] {
+                    let picture = super::svg::svg(&in_theme(&mut scene.app(width, height), theme), dark);
+                    written(&folder, &format!("{}-{width}-{name}.svg", scene.name), &picture);
+                }
             }
         }
     }

@@ -3,6 +3,7 @@
 mod chrome;
 mod overlay;
 mod panes;
+mod review;
 mod transcript;
 
 use ratatui::buffer::Buffer;
@@ -26,7 +27,7 @@ pub fn draw(app: &AppState, buffer: &mut Buffer) -> Option<Position> {
     chrome::header(app, buffer);
     transcript::transcript(app, buffer);
     panes::pane(app, buffer);
-    chrome::review(app, buffer);
+    review::review(app, buffer);
     chrome::status(app, buffer);
     chrome::queue(app, buffer);
     let caret = chrome::prompt(app, buffer);
@@ -61,6 +62,19 @@ fn spans(buffer: &mut Buffer, x: u16, y: u16, width: u16, spans: &[Span]) -> u16
 
 fn width_of(spans: &[Span]) -> u16 {
     spans.iter().map(|span| text::width(&span.text)).sum::<usize>().min(usize::from(u16::MAX)) as u16
+}
+
+/// As many of the parts of a hint, which a dot parts, as fit whole.
+fn fitting(hint: &str, cells: usize) -> String {
+    let mut out = String::new();
+    for part in hint.split(" · ") {
+        let longer = if out.is_empty() { part.to_owned() } else { format!("{out} · {part}") };
+        if text::width(&longer) > cells {
+            break;
+        }
+        out = longer;
+    }
+    out
 }
 
 /// Empties a part of the screen.
@@ -99,6 +113,9 @@ fn frame(buffer: &mut Buffer, area: Rect, style: Style, title: &[Span]) {
     }
 }
 
+#[cfg(test)]
+#[path = "scenes_tests.rs"]
+mod scenes;
 #[cfg(test)]
 mod svg;
 #[cfg(test)]

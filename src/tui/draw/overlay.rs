@@ -4,17 +4,18 @@ use ratatui::buffer::Buffer;
 use ratatui::layout::{Position, Rect};
 use ratatui::style::{Modifier, Style};
 
-use super::super::app::{AppState, LineFor, Overlay, Page};
-use super::super::list::{Ask, LineInput, List, Subject};
+use super::super::app::{AppState, LineFor, Overlay};
+use super::super::list::{Ask, LineInput, List, Part, Subject};
+use super::super::page::Page;
 use super::super::transcript::row::{Span, with};
-use super::{clear, frame, spans, width_of};
+use super::{clear, fitting, frame, spans, width_of};
 use crate::text;
 use crate::theme::Token;
 
 /// Draws it and says where the caret stands.
 pub(super) fn overlay(app: &AppState, overlay: &Overlay, buffer: &mut Buffer) -> Option<Position> {
     let area = app.regions.overlay.intersection(buffer.area);
-    clear(buffer, area);
+    clear(buffer, app.regions.cleared.intersection(buffer.area));
     match overlay {
         Overlay::List(list) => self::list(app, list, buffer, area),
         Overlay::Page(page) => {
@@ -70,37 +71,70 @@ fn list(app: &AppState, list: &List, buffer: &mut Buffer, area: Rect) -> Option<
         let item = &list.items[*item];
         let chosen = index == list.selected;
         let mark = Span::new(if chosen { " › " } else { "   " }, app.theme.style(Token::Accent));
-        let right = width_of(&item.right).min(inner.width / 2);
-        let room = inner.width.saturating_sub(right + 2);
+        let right = right_of(app, &item.right, usize::from(inner.width / 2));
+        let taken = width_of(&right);
+        let room = inner.width.saturating_sub(3 + 1 + if taken > 0 { taken + 2 } else { 0 });
         let start = spans(buffer, inner.x, y, inner.width, &[mark]);
-        let room = room.saturating_sub(3);
-        spans(buffer, start, y, room, &item.left);
-        if width_of(&item.left) > room && room > 0 {
-            let cut = Rect { x: start + room - 1, y, width: 1, height: 1 };
-            clear(buffer, cut);
-            buffer.set_string(cut.x, y, "…", dim);
-        }
-        spans(buffer, inner.right().saturating_sub(right + 1), y, right, &item.right);
+        spans(buffer, start, y, room, &cut(app, &item.left, usize::from(room)));
+        spans(buffer, inner.right().saturating_sub(taken + 1), y, taken, &right);
         if chosen {
             buffer.set_style(Rect { y, height: 1, ..inner }, app.theme.style(Token::Selection));
         }
     }
     if rows > 0 && list.shown.is_empty() {
-        let words = if list.loading { "…" } else { "nothing fits" };
+        let words = match (list.loading, list.items.is_empty()) {
+            (true, _) => "…",
+            (false, true) => "nothing here yet",
+            (false, false) => "nothing fits",
+        };
         spans(buffer, inner.x, area.y + 2, inner.width, &[Span::new(format!("   {words}"), dim)]);
     }
     if area.height > 4 {
-        let hint = text::ellipsis(&list.hint, usize::from(inner.width.saturating_sub(2)));
+        let hint = fitting(&list.hint, usize::from(inner.width.saturating_sub(2)));
         spans(buffer, inner.x + 1, area.bottom() - 2, inner.width.saturating_sub(1), &[Span::new(hint, dim)]);
     }
     caret
+}
+
+/// The last parts that fit whole into that many cells; of the very last, as much as fits.
+fn right_of(app: &AppState, parts: &[Part], cells: usize) -> Vec<Span> {
+    let mut used = 0;
+    let fits = parts.iter().rev().take_while(|part| {
+        used += text::width(&part.text);
+        used <= cells
+    });
+    match fits.count() {
+        0 => cut(app, &parts[parts.len().saturating_sub(1)..], cells),
+        count => cut(app, &parts[parts.len() - count..], cells),
+    }
+}
+
+/// Parts in the theme's colours, cut to that many cells.
+fn cut(app: &AppState, parts: &[Part], cells: usize) -> Vec<Span> {
+    let mut left = cells;
+    let whole: usize = parts.iter().map(|part| text::width(&part.text)).sum();
+    let mut out = Vec::new();
+    for part in parts {
+        let mut span = part.span(&app.theme);
+        let width = text::width(&span.text);
+        // The last cell is the ellipsis's, where not all of it fits.
+        if width > left || (whole > cells && width == left) {
+            span.text = text::ellipsis(&format!("{} ", span.text), left);
+            out.push(span);
+            break;
+        }
+        left -= width;
+        out.push(span);
+    }
+    out
 }
 
 fn page(app: &AppState, page: &Page, buffer: &mut Buffer, area: Rect) {
     let rows = usize::from(area.height.saturating_sub(2));
     let mut words = page.title.clone();
     if page.rows.len() > rows {
-        words = format!("{words} · {}–{} of {}", page.scroll + 1, page.scroll + rows, page.rows.len());
+        let last = (page.scroll + rows).min(page.rows.len());
+        words = format!("{words} · {}–{last} of {}", page.scroll + 1, page.rows.len());
     }
     frame(buffer, area, edge(app), &title(app, &words, area.width));
     for (index, row) in page.rows.iter().skip(page.scroll).take(rows).enumerate() {
@@ -111,13 +145,16 @@ fn page(app: &AppState, page: &Page, buffer: &mut Buffer, area: Rect) {
 fn line(app: &AppState, line: &LineInput, purpose: &LineFor, buffer: &mut Buffer, area: Rect) -> Option<Position> {
     let words = match purpose {
         LineFor::Search => match &app.search {
-            Some(search) if !search.query.is_empty() => format!("search · {} hits", search.hits.len()),
+            Some(search) if search.hits().is_empty() && !search.query().is_empty() => "search · no hit".to_owned(),
+            Some(search) if !search.query().is_empty() => {
+                format!("search · {} of {}", search.at() + 1, search.hits().len())
+            }
             _ => "search".to_owned(),
         },
         LineFor::Label(_) => "label of this entry".to_owned(),
         LineFor::Name | LineFor::Rename(_) => "name of the session".to_owned(),
         LineFor::TreeFilter => "filter the tree".to_owned(),
-        LineFor::Refusal => "no: what should the model do in its stead?".to_owned(),
+        LineFor::Refusal => "no: what should the model do instead?".to_owned(),
     };
     frame(buffer, area, edge(app), &title(app, &words, area.width));
     input(app, line, "> ", buffer, area, area.y + u16::from(area.height > 2))
@@ -125,18 +162,18 @@ fn line(app: &AppState, line: &LineInput, purpose: &LineFor, buffer: &mut Buffer
 
 fn ask(app: &AppState, ask: &Ask, buffer: &mut Buffer, area: Rect) {
     frame(buffer, area, edge(app), &[]);
-    let mut y = area.y + 1;
     let room = area.width.saturating_sub(4);
-    for line in &ask.question {
-        if y + 1 >= area.bottom() {
-            return;
+    let mut y = area.y + 1;
+    for row in &ask.rows {
+        if y + 1 < area.bottom() {
+            row.draw(buffer, area.x + 2, y, room);
         }
-        let words = text::ellipsis(line, usize::from(room));
-        spans(buffer, area.x + 2, y, room, &[Span::new(words, Style::new())]);
         y += 1;
     }
-    y += 1;
+    // The answers stand at the bottom, whatever there is room for above them.
+    let answers = area.bottom().saturating_sub(1 + ask.answers.len() as u16).max(area.y + 1);
     for (index, answer) in ask.answers.iter().enumerate() {
+        let y = answers + index as u16;
         if y + 1 >= area.bottom() {
             return;
         }
@@ -145,9 +182,8 @@ fn ask(app: &AppState, ask: &Ask, buffer: &mut Buffer, area: Rect) {
         let row = [
             Span::new(if chosen { "› " } else { "  " }, app.theme.style(Token::Accent)),
             Span::new(format!("{}  ", answer.key), app.theme.style(Token::Accent)),
-            Span::new(answer.words.clone(), style),
+            Span::new(text::ellipsis(&answer.words, usize::from(room).saturating_sub(5)), style),
         ];
         spans(buffer, area.x + 2, y, room, &row);
-        y += 1;
     }
 }

@@ -5,11 +5,12 @@ use ratatui::layout::Rect;
 use ratatui::style::{Modifier, Style};
 
 use super::super::app::AppState;
+use super::super::commands::hint;
 use super::super::layout::newest_call;
 use super::super::pane::{Output, Pane};
 use super::super::transcript::row::{Span, with};
 use super::super::tree::{TreePane, summary};
-use super::{clear, spans};
+use super::{clear, fitting, spans, width_of};
 use crate::text;
 use crate::theme::Token;
 
@@ -68,28 +69,34 @@ fn tree(app: &AppState, pane: &TreePane, buffer: &mut Buffer, area: Rect) {
         if let Some(label) = session.label(node.entry.id) {
             line.push(Span::new(format!("[{}] ", text::visible(label)), app.theme.style(Token::Warning)));
         }
-        line.push(Span::new(words, style));
+        let room = usize::from(area.width).saturating_sub(usize::from(width_of(&line)) + 1);
+        line.push(Span::new(text::ellipsis(&words, room), style));
         spans(buffer, area.x, y, area.width, &line);
         if index == pane.selected {
             buffer.set_style(Rect { y, height: 1, ..area }, app.theme.style(Token::Selection));
         }
     }
     if area.height > 3 {
-        let hint = " ↵ continue · s with summary · f fork · L label · / filter · Tab show · esc";
-        buffer.set_stringn(
-            area.x,
-            area.bottom() - 1,
-            text::ellipsis(hint, usize::from(area.width)),
-            usize::from(area.width),
-            dim,
-        );
+        let actions = [
+            ("tree.continue", "continue"),
+            ("tree.summarise", "with summary"),
+            ("tree.fork", "fork"),
+            ("tree.label", "label"),
+            ("tree.filter", "filter"),
+            ("tree.cycle", "show"),
+            ("tree.close", ""),
+        ];
+        let hint = fitting(&hint(app, &actions), usize::from(area.width).saturating_sub(2));
+        spans(buffer, area.x, area.bottom() - 1, area.width, &[Span::new(format!(" {hint}"), dim)]);
     }
 }
 
 fn output(app: &AppState, output: &Output, buffer: &mut Buffer, area: Rect) {
     let call = output.block.or_else(|| newest_call(&app.transcript)).and_then(|id| app.transcript.tool(id));
-    let rest =
-        call.map_or(String::new(), |call| text::visible(&format!("{} · {}", call.name, text::first_line(&call.title))));
+    let rest = call.map_or(String::new(), |call| {
+        let outcome = call.outcome_words().map_or(String::new(), |words| format!(" · {words}"));
+        text::visible(&format!("{} · {}{outcome}", call.name, text::first_line(&call.title)))
+    });
     title(app, buffer, area, "OUTPUT", &rest);
     let rows = usize::from(area.height.saturating_sub(1));
     for (index, row) in output.rows.iter().skip(output.top).take(rows).enumerate() {

@@ -8,6 +8,9 @@ use ratatui::style::{Color, Modifier};
 use crate::text;
 
 const CELL: (f32, f32) = (8.4, 18.0);
+/// What a terminal's own colours look like, on a dark ground and on a light one.
+const ANSI: [&str; 9] =
+    ["#24262b", "#d0605a", "#5f9a50", "#b08a2a", "#5a86c8", "#a070c0", "#4f9a9a", "#a8abb2", "#7a7f88"];
 
 /// A buffer as a picture, on a dark or a light ground.
 pub fn svg(buffer: &Buffer, dark: bool) -> String {
@@ -26,11 +29,17 @@ pub fn svg(buffer: &Buffer, dark: bool) -> String {
             let mut run = String::new();
             while x < buffer.area.width {
                 let cell = &buffer[(x, y)];
-                if (cell.fg, cell.bg, cell.modifier) != (first.fg, first.bg, first.modifier) {
+                // Fonts differ in how wide a wide character is: each is put into its cells by itself.
+                let wide = text::width(cell.symbol()) > 1;
+                let same = (cell.fg, cell.bg, cell.modifier) == (first.fg, first.bg, first.modifier);
+                if !same || (wide && !run.is_empty()) {
                     break;
                 }
                 run.push_str(cell.symbol());
                 x += text::width(cell.symbol()).max(1) as u16;
+                if wide {
+                    break;
+                }
             }
             let (mut fg, mut bg) = (hex(first.fg), hex(first.bg));
             if first.modifier.contains(Modifier::REVERSED) {
@@ -74,7 +83,15 @@ pub fn svg(buffer: &Buffer, dark: bool) -> String {
 
 fn hex(colour: Color) -> Option<String> {
     match colour {
+        Color::Reset => None,
         Color::Rgb(r, g, b) => Some(format!("#{r:02x}{g:02x}{b:02x}")),
+        Color::Indexed(index) => ANSI.get(usize::from(index)).map(|colour| (*colour).to_owned()),
+        Color::Red => hex(Color::Indexed(1)),
+        Color::Green => hex(Color::Indexed(2)),
+        Color::Yellow => hex(Color::Indexed(3)),
+        Color::Blue => hex(Color::Indexed(4)),
+        Color::Magenta => hex(Color::Indexed(5)),
+        Color::Cyan => hex(Color::Indexed(6)),
         _ => None,
     }
 }

@@ -2,7 +2,6 @@
 
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
-use ratatui::style::Style;
 use unicode_segmentation::UnicodeSegmentation;
 
 use super::super::app::AppState;
@@ -89,27 +88,31 @@ fn colours(theme: &Theme, block: &Block, row: &Row, buffer: &mut Buffer, area: R
     }
 }
 
+/// Lays the hits of a search and the selection over a row.
 fn over(app: &AppState, place: Place, buffer: &mut Buffer, area: Rect, y: u16) {
-    let mut paint = |from: u16, to: u16, style: Style| {
-        let (from, to) = (area.x.saturating_add(from), area.x.saturating_add(to).min(area.right()));
-        for x in from..to {
+    let Some(row) = app.transcript.blocks.get(place.block).and_then(|block| block.row(place.row)) else { return };
+    let mut paint = |columns: (u16, u16), token: Token| {
+        let (from, to) = row.snap(columns.0, columns.1);
+        for x in area.x.saturating_add(from)..area.x.saturating_add(to).min(area.right()) {
             if let Some(cell) = buffer.cell_mut((x, y)) {
-                cell.set_style(style);
+                if token != Token::Selection {
+                    // A colour that stands out from the ground need not stand out from the mark.
+                    cell.set_fg(ratatui::style::Color::Reset);
+                }
+                cell.set_style(app.theme.style(token));
             }
         }
     };
     if let Some(search) = &app.search {
-        let begun = search.hits.partition_point(|hit| hit.place < place);
-        for (index, hit) in search.hits.iter().enumerate().skip(begun).take_while(|(_, hit)| hit.place == place) {
-            let token = if index == search.at { Token::MatchCurrent } else { Token::Match };
-            paint(hit.from, hit.to, app.theme.style(token));
+        for (number, hit) in search.in_row(place) {
+            let token = if number == search.at() { Token::MatchCurrent } else { Token::Match };
+            if let Some(columns) = hit.columns(place) {
+                paint(columns, token);
+            }
         }
     }
-    if let Some((from, to)) = app.selection.and_then(|selection| selection.columns(place)) {
-        let row = app.transcript.blocks.get(place.block).and_then(|block| block.row(place.row));
-        let Some(row) = row else { return };
-        let to = to.min(row.width() as u16);
-        paint(from.max(row.gutter), to, app.theme.style(Token::Selection));
+    if let Some(columns) = app.selection.and_then(|selection| selection.columns(place)) {
+        paint(columns, Token::Selection);
     }
 }
 

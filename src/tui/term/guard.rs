@@ -34,9 +34,10 @@ struct Shared {
 
 /// Alternate screen first: keyboard flags are kept for each screen apart. 5: keys that are ambiguous
 /// otherwise, and what the base layout has in their place.
-const ENTER: &str = "\x1b[?1049h\x1b[>5u\x1b[>4;1m\x1b[?2004h\x1b[?1004h\x1b[?25l";
+/// Without wrapping: a character that is drawn wider than it was counted must not reach into the next row.
+const ENTER: &str = "\x1b[?1049h\x1b[?7l\x1b[>5u\x1b[>4;1m\x1b[?2004h\x1b[?1004h\x1b[?25l";
 const MOUSE: &str = "\x1b[?1000h\x1b[?1002h\x1b[?1006h";
-const LEAVE: &str = "\x1b[?2026l\x1b[r\x1b[0m\x1b[?1006l\x1b[?1002l\x1b[?1000l\x1b[?1004l\x1b[?2004l\x1b[>4m\x1b[<u\x1b[?25h\x1b[?1049l";
+const LEAVE: &str = "\x1b[?2026l\x1b[r\x1b[0m\x1b[?1006l\x1b[?1002l\x1b[?1000l\x1b[?1004l\x1b[?2004l\x1b[>4m\x1b[<u\x1b[?25h\x1b[?7h\x1b[?1049l";
 /// Asks for the background's colour. Terminals that do not know it say nothing.
 const ASK: &str = "\x1b]11;?\x1b\\";
 

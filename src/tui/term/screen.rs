@@ -212,6 +212,8 @@ impl Painter {
                 let _ = write!(self.out, "\x1b[{}G", x + 1);
             }
             self.out.push_str(symbol);
+            // What a terminal that does not join it may have drawn over is drawn again.
+            doubtful = doubtful.max(reach(symbol).saturating_sub(cells));
             x += cells;
             self.pen.at = if simple && x < width { Some((x, y)) } else { None };
         }
@@ -277,6 +279,15 @@ fn cell_width(cell: &Cell) -> u16 {
     match cell.symbol() {
         symbol if symbol.len() == 1 => 1,
         symbol => text::width(symbol).min(8) as u16,
+    }
+}
+
+/// How many cells a symbol takes on a terminal that draws each of its characters for itself.
+fn reach(symbol: &str) -> u16 {
+    if symbol.len() == 1 {
+        1
+    } else {
+        symbol.chars().map(|c| text::width(c.encode_utf8(&mut [0; 4]))).sum::<usize>() as u16
     }
 }
 

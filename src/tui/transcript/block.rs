@@ -101,6 +101,15 @@ struct Key {
     tick: u32,
 }
 
+/// What a block's rows stand for, apart from their width and colours.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Stamp {
+    id: u64,
+    version: u32,
+    fold: Fold,
+    gap: bool,
+}
+
 /// The classes of a line of code: up to which byte, and which.
 pub type LineClasses = Box<[(u32, Option<Class>)]>;
 
@@ -150,6 +159,11 @@ impl Block {
             rows: Vec::new(),
             code: Vec::new(),
         }
+    }
+
+    /// The state that its rows stand for, with or without a blank row before it.
+    pub fn stamp(&self, gap: bool) -> Stamp {
+        Stamp { id: self.id, version: self.version, fold: self.fold, gap }
     }
 
     /// Its source changed.

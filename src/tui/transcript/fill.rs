@@ -120,13 +120,15 @@ impl Transcript {
     /// take the place of what was streamed.
     pub fn appended(&mut self, entry: &Entry) {
         match &entry.body {
-            Body::Message(message) => {
-                if let Message::Tool(result) = &**message
-                    && let Some(tool) = self.call(&result.tool_call_id)
-                {
-                    tool.take_result(message);
+            Body::Message(message) => match &**message {
+                Message::Tool(result) => {
+                    if let Some(tool) = self.call(&result.tool_call_id) {
+                        tool.take_result(message);
+                    }
                 }
-            }
+                Message::User(user) => self.images = Some((entry.id, images_of(&user.content))),
+                Message::Assistant(_) => {}
+            },
             Body::Record(Record::Shell { output, exit_code, .. }) => {
                 if let Some(tool) = self.call(SHELL) {
                     tool.state = State::Done(shell_outcome(output.clone(), *exit_code));
@@ -207,7 +209,9 @@ impl Transcript {
                 self.turn = self.blocks.len();
             }
             Event::User { text, images, entry, .. } => {
-                let labels = (1..=images).map(|number| format!("[image #{number}]")).collect();
+                // The entry was appended before, and tells more of them.
+                let known = self.images.take().filter(|(id, _)| Some(id.0) == entry).map(|(_, labels)| labels);
+                let labels = known.unwrap_or_else(|| (1..=images).map(|n| format!("[image #{n}]")).collect());
                 self.finish_live();
                 self.push(Kind::User { text, images: labels }, entry.map(EntryId));
             }

@@ -95,7 +95,7 @@ impl Flow {
             Some(fence) if closes(rest, fence) || rest.trim_start().bytes().all(|byte| byte == fence.marker) => {}
             Some(fence) => {
                 let line = tidy(strip_indent(rest, fence.indent));
-                rows = code_rows(&line, None, width, 2);
+                rows = code_rows(&line, None, inner(width), 2);
             }
             None => {
                 let mut builder = Builder::new(width, theme, !self.rows.is_empty(), self.code.len());
@@ -128,9 +128,14 @@ impl Flow {
         let Some(piece) = self.code.len().checked_sub(1) else { return };
         let line = tidy(strip_indent(line.trim_end_matches(['\n', '\r']), fence.indent));
         let at = CodeAt { piece: piece as u32, line: self.code[piece].lines.len() as u32, byte: 0 };
-        self.rows.extend(code_rows(&line, Some(at), width, 2));
+        self.rows.extend(code_rows(&line, Some(at), inner(width), 2));
         self.code[piece].lines.push(line);
     }
+}
+
+/// The cells of a width without the margin at its right edge.
+fn inner(width: u16) -> u16 {
+    width.saturating_sub(1).max(1)
 }
 
 /// A line of code as rows, `indent` cells in.
@@ -559,7 +564,7 @@ impl<'t> Builder<'t> {
         }
         let spans = std::mem::take(&mut self.spans);
         let (first, rest) = self.gutters();
-        self.rows.extend(wrap(&spans, &first, &rest, self.width.saturating_sub(1).max(1), Wrap::Words));
+        self.rows.extend(wrap(&spans, &first, &rest, inner(self.width), Wrap::Words));
     }
 
     fn code_block(&mut self) {
@@ -570,7 +575,8 @@ impl<'t> Builder<'t> {
         rest.push(Span::new("  ", Style::new()));
         for (number, line) in self.code[index].lines.iter().enumerate() {
             let gutter = if number == 0 { &first } else { &rest };
-            let mut rows = wrap(&[Span::new(line.clone(), Style::new())], gutter, &rest, self.width, Wrap::Anywhere);
+            let mut rows =
+                wrap(&[Span::new(line.clone(), Style::new())], gutter, &rest, inner(self.width), Wrap::Anywhere);
             let mut byte = 0;
             for row in &mut rows {
                 row.code = Some(CodeAt { piece, line: number as u32, byte });

@@ -7,6 +7,7 @@ pub mod block;
 pub mod fill;
 pub mod markdown;
 pub mod row;
+pub mod search;
 pub mod select;
 mod table;
 pub mod tool;
@@ -15,6 +16,7 @@ use std::collections::HashMap;
 
 pub use block::{Block, Fold, Kind, Look, Tone};
 pub use row::{Row, Span};
+pub use search::Search;
 
 use crate::session::EntryId;
 
@@ -42,11 +44,20 @@ pub struct Place {
     pub row: usize,
 }
 
+/// Whose code it is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum CodeOf {
+    /// A block's, by its id.
+    Block(u64),
+    /// That of a question, by its number.
+    Review(u64),
+}
+
 /// A piece of code that wants colours.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Wanted {
-    /// The block's id.
-    pub block: u64,
+    /// Whose it is.
+    pub of: CodeOf,
     /// Which piece of it.
     pub piece: usize,
     /// The language.
@@ -76,6 +87,10 @@ pub struct Transcript {
     /// The first block of the turn that goes on.
     turn: usize,
     height: usize,
+    /// The width that the window was laid out for.
+    width: u16,
+    /// The message that was appended last, and labels of its images.
+    images: Option<(EntryId, Vec<String>)>,
 }
 
 /// Rows that are kept; beyond that, those far from the window go.
@@ -93,6 +108,8 @@ impl Default for Transcript {
             laid_rows: 0,
             turn: 0,
             height: 0,
+            width: 0,
+            images: None,
         }
     }
 }
@@ -154,6 +171,11 @@ impl Transcript {
         !(small(&before.kind) && small(&self.blocks[index].kind))
     }
 
+    /// The state that a block's rows stand for, width and colours aside.
+    fn stamp(&self, index: usize) -> block::Stamp {
+        self.blocks[index].stamp(self.gap(index))
+    }
+
     fn lay(&mut self, index: usize, look: Look<'_>) -> usize {
         let gap = self.gap(index);
         let made = self.blocks[index].lay(look, gap);
@@ -165,6 +187,15 @@ impl Transcript {
     pub fn layout(&mut self, look: Look<'_>, height: u16) {
         self.height = usize::from(height);
         let mut view = Vec::with_capacity(self.height);
+        if std::mem::replace(&mut self.width, look.width) != look.width
+            && let Anchor::At(place) = &mut self.anchor
+            && let Some(block) = self.blocks.get(place.block).filter(|block| block.is_laid())
+        {
+            // A block has more rows in less width: one stays at the same part of it.
+            let (block, row, before) = (place.block, place.row, block.height().max(1));
+            let now = self.lay(block, look);
+            self.anchor = Anchor::At(Place { block, row: row * now / before });
+        }
         if let Anchor::At(place) = self.anchor {
             self.walk_down(place, look, &mut view);
             if view.len() < self.height {
@@ -267,9 +298,15 @@ impl Transcript {
         self.anchor = Anchor::At(top);
     }
 
-    /// Takes the window for that many rows high until it is laid out again.
-    pub fn set_height(&mut self, rows: usize) {
-        self.height = rows;
+    /// Moves the window so that a row stands in it, a third of its height from the top.
+    pub fn bring(&mut self, place: Place, look: Look<'_>) {
+        let third = isize::try_from(self.height / 3).unwrap_or(0);
+        self.anchor = Anchor::At(place);
+        self.view = vec![place];
+        // It is full, whatever it held before.
+        let height = std::mem::replace(&mut self.height, 1);
+        self.scroll(-third, look);
+        self.height = height;
     }
 
     /// Moves the window to the begin.
@@ -341,7 +378,7 @@ impl Transcript {
                 let from = colours.asked;
                 let code = &block.code()[piece];
                 out.push(Wanted {
-                    block: block.id,
+                    of: CodeOf::Block(block.id),
                     piece,
                     language: code.language.clone(),
                     from,
@@ -365,6 +402,9 @@ impl Transcript {
     }
 }
 
+#[cfg(test)]
+#[path = "select_tests.rs"]
+mod select_tests;
 #[cfg(test)]
 #[path = "transcript_tests.rs"]
 mod tests;

@@ -1,10 +1,10 @@
-//! Selecting text with the mouse, and finding it.
+//! Selecting text with the mouse. What was wrapped comes back as it was before.
 
-use unicode_segmentation::UnicodeSegmentation;
+use std::ops::Range;
 
-use super::row::Join;
+use super::block::Block;
+use super::row::{Cell, Join};
 use super::{Look, Place, Transcript};
-use crate::text;
 
 /// A cell of the transcript.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -25,6 +25,12 @@ pub struct Selection {
 }
 
 impl Selection {
+    /// What a drag from one cell to another covers: both of them are part of it.
+    pub fn drag(from: Spot, to: Spot) -> Self {
+        let (first, last) = if from <= to { (from, to) } else { (to, from) };
+        Selection { from: first, to: Spot { column: last.column.saturating_add(1), ..last } }
+    }
+
     /// The earlier end and the later one.
     pub fn ordered(&self) -> (Spot, Spot) {
         if self.from <= self.to { (self.from, self.to) } else { (self.to, self.from) }
@@ -42,15 +48,18 @@ impl Selection {
     }
 }
 
-/// A hit of a search.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Hit {
-    /// The row.
-    pub place: Place,
-    /// Its first column.
-    pub from: u16,
-    /// The column after its last.
-    pub to: u16,
+/// The rows of the line that a row of a block is part of.
+pub fn line_around(block: &Block, row: usize) -> Range<usize> {
+    let joined = |row: usize| block.row(row).is_some_and(|row| row.join != Join::Line);
+    let mut first = row;
+    while joined(first) && first > 0 {
+        first -= 1;
+    }
+    let mut end = row + 1;
+    while joined(end) {
+        end += 1;
+    }
+    first..end
 }
 
 impl Transcript {
@@ -64,101 +73,90 @@ impl Transcript {
             for row in 0..rows {
                 let place = Place { block, row };
                 let Some((from, to)) = selection.columns(place) else { continue };
-                let Some(content) = self.blocks[block].row(row) else {
-                    if begun {
-                        out.push('\n');
-                    }
-                    begun = true;
-                    continue;
-                };
-                if begun {
-                    match content.join {
+                let content = self.blocks[block].row(row);
+                if std::mem::replace(&mut begun, true) {
+                    match content.map_or(Join::Line, |content| content.join) {
                         Join::Line => out.push('\n'),
-                        Join::Blank => out.push(' '),
+                        Join::Blank(blanks) => out.extend(std::iter::repeat_n(' ', usize::from(blanks))),
                         Join::Tight => {}
                     }
                 }
-                begun = true;
-                let piece = content.slice(from, to);
-                // What stands behind the text up to the edge is padding.
-                out.push_str(if to == u16::MAX { piece.trim_end() } else { &piece });
+                out.extend(content.map(|content| content.slice(from, to)));
             }
         }
         out
     }
 
-    /// The word, or the whole line, around a cell.
-    pub fn around(&self, spot: Spot, whole_line: bool) -> Option<Selection> {
+    /// The word around a cell, also where it is wrapped.
+    pub fn word_around(&self, spot: Spot) -> Option<Selection> {
         let block = self.blocks.get(spot.place.block)?;
-        let row = block.row(spot.place.row)?;
-        if whole_line {
-            let joined = |row: usize| block.row(row).is_some_and(|row| row.join != Join::Line);
-            let mut first = spot.place.row;
-            while joined(first) && first > 0 {
+        let mut cells: Vec<(usize, Cell<'_>, Kind)> = Vec::new();
+        let mut chosen = None;
+        for row in line_around(block, spot.place.row) {
+            let content = block.row(row)?;
+            if let (Join::Blank(_), Some((before, cell, _))) = (content.join, cells.last().copied()) {
+                cells.push((before, Cell { text: " ", from: cell.to, to: cell.to }, Kind::Other));
+            }
+            for cell in content.cells() {
+                if row == spot.place.row && cell.from <= spot.column && spot.column < cell.to {
+                    chosen = Some(cells.len());
+                }
+                cells.push((row, cell, Kind::of(cell.text)));
+            }
+        }
+        let chosen = chosen?;
+        let kind = |at: usize| cells[at].2;
+        let (mut first, mut last) = (chosen, chosen);
+        if kind(chosen) != Kind::Other {
+            let part = |at: usize| kind(at) != Kind::Other;
+            while first > 0 && part(first - 1) {
                 first -= 1;
             }
-            let mut last = spot.place.row;
-            while joined(last + 1) {
+            while last + 1 < cells.len() && part(last + 1) {
                 last += 1;
             }
-            let place = |row| Place { row, ..spot.place };
-            return Some(Selection {
-                from: Spot { place: place(first), column: 0 },
-                to: Spot { place: place(last), column: u16::MAX },
-            });
-        }
-        let mut at: u16 = 0;
-        let text = row.text();
-        for word in text.split_word_bounds() {
-            let cells = text::width(word) as u16;
-            if spot.column < at + cells {
-                let from = Spot { place: spot.place, column: at };
-                return Some(Selection { from, to: Spot { column: at + cells, ..from } });
+            // A full stop after a word is none of it, nor is a dash before it.
+            while first < chosen && kind(first) == Kind::Between {
+                first += 1;
             }
-            at += cells;
+            while last > chosen && kind(last) == Kind::Between {
+                last -= 1;
+            }
         }
-        None
+        let spot = |at: usize, column| Spot { place: Place { row: cells[at].0, ..spot.place }, column };
+        Some(Selection { from: spot(first, cells[first].1.from), to: spot(last, cells[last].1.to) })
     }
 
-    /// All places where a text stands, letters' case aside.
-    pub fn find(&mut self, query: &str, look: Look<'_>) -> Vec<Hit> {
-        let query = query.to_lowercase();
-        let mut hits = Vec::new();
-        if query.is_empty() {
-            return hits;
-        }
-        for block in 0..self.blocks.len() {
-            // Most blocks do not hold it, and need not be laid out.
-            if !self.blocks[block].source().to_lowercase().contains(&query) {
-                continue;
-            }
-            for row in 0..self.lay(block, look) {
-                let Some(content) = self.blocks[block].row(row) else { continue };
-                find_in(&content.text(), &query, |from, to| hits.push(Hit { place: Place { block, row }, from, to }));
-            }
-        }
-        hits
+    /// The whole line around a cell.
+    pub fn line_around(&self, spot: Spot) -> Option<Selection> {
+        let block = self.blocks.get(spot.place.block)?;
+        block.row(spot.place.row)?;
+        let rows = line_around(block, spot.place.row);
+        let place = |row| Place { row, ..spot.place };
+        Some(Selection {
+            from: Spot { place: place(rows.start), column: 0 },
+            to: Spot { place: place(rows.end - 1), column: u16::MAX },
+        })
     }
 }
 
-fn find_in(text: &str, query: &str, mut found: impl FnMut(u16, u16)) {
-    // Lower case may take more bytes than upper case: cells are counted over the graphemes of the original.
-    let mut lower = String::new();
-    let mut cells = Vec::new();
-    let mut at: u16 = 0;
-    for grapheme in text.graphemes(true) {
-        let begun = lower.len();
-        lower.push_str(&grapheme.to_lowercase());
-        let end = at.saturating_add(text::width(grapheme) as u16);
-        cells.resize(lower.len().max(begun), (at, end));
-        at = end;
-    }
-    let mut from = 0;
-    while let Some(index) = lower.get(from..).and_then(|rest| rest.find(query)).map(|index| index + from) {
-        let end = index + query.len();
-        if let (Some((first, _)), Some((_, last))) = (cells.get(index), cells.get(end - 1)) {
-            found(*first, *last);
+/// What a character is to a word.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    /// It makes words.
+    Letter,
+    /// It joins them, as in paths, addresses and options.
+    Between,
+    /// It parts them.
+    Other,
+}
+
+impl Kind {
+    fn of(text: &str) -> Self {
+        match text.chars().next() {
+            Some(c) if c.is_alphanumeric() || c == '_' => Kind::Letter,
+            Some('-' | '.' | '/' | '~' | '@' | ':' | '+' | '%' | '#' | '=' | '?' | '&' | '\\') => Kind::Between,
+            _ => Kind::Other,
         }
-        from = end;
     }
 }

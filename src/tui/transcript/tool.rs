@@ -193,7 +193,11 @@ impl Tool {
         let mut right: Vec<Span> = Vec::new();
         match &self.state {
             State::Open => right.push(Span::new(self.denied.as_deref().map_or("not run", |_| "denied"), dim)),
-            State::Running(since) => right.push(Span::new(time(now.saturating_duration_since(*since)), dim)),
+            // Fractions of a second would only flicker.
+            State::Running(since) => match now.saturating_duration_since(*since).as_secs() {
+                0 => {}
+                seconds => right.push(Span::new(time(Duration::from_secs(seconds)), dim)),
+            },
             State::Done(outcome) => {
                 let (sign, token) = if outcome.ok { ("✓", Token::Success) } else { ("✗", Token::Error) };
                 let mut words = tidy(&outcome.summary);
@@ -239,6 +243,15 @@ impl Tool {
             spans.extend(right);
         }
         Row { gutter: 3, hit: Hit::Fold, ..Row::new(spans) }
+    }
+
+    /// How it ended, in a few words; `None` while it has not.
+    pub fn outcome_words(&self) -> Option<String> {
+        let outcome = self.outcome()?;
+        let sign = if outcome.ok { "✓" } else { "✗" };
+        let code = outcome.exit_code.filter(|_| !outcome.ok).map(|code| code.to_string());
+        let words = Some(tidy(&outcome.summary)).filter(|words| !words.is_empty()).or(code);
+        Some(words.map_or(sign.to_owned(), |words| format!("{sign} {words}")))
     }
 
     fn changes(&self) -> Option<(usize, usize)> {
@@ -337,6 +350,11 @@ fn more(count: usize, what: &str, theme: &Theme) -> Row {
     Row { gutter: u16::MAX, hit: Hit::Fold, ..row }
 }
 
+/// The cells of a width without the margin at its right edge.
+fn inner(width: u16) -> u16 {
+    width.saturating_sub(1).max(1)
+}
+
 fn limit_of(extent: Extent, glance: usize) -> usize {
     match extent {
         Extent::Glance => glance,
@@ -351,7 +369,7 @@ fn lines_of(text: &str, width: u16, style: Style, extent: Extent, theme: &Theme)
     let mut lines = text.lines();
     let gutter = [Span::new("   ", Style::new())];
     for line in lines.by_ref().take(limit) {
-        rows.extend(wrap(&[Span::new(tidy(line), style)], &gutter, &gutter, width, Wrap::Anywhere));
+        rows.extend(wrap(&[Span::new(tidy(line), style)], &gutter, &gutter, inner(width), Wrap::Anywhere));
     }
     let rest = lines.count();
     if rest > 0 {
@@ -387,8 +405,11 @@ fn terminal(text: &str, dropped: usize, width: u16, theme: &Theme, extent: Exten
     }
     let gutter = [Span::new("   ", Style::new())];
     for line in lines.into_iter().rev() {
-        let spans = coloured(overprinted(line));
-        rows.extend(wrap(&spans, &gutter, &gutter, width, Wrap::Anywhere));
+        let mut spans = coloured(overprinted(line));
+        for span in &mut spans {
+            span.style = theme.fit(span.style);
+        }
+        rows.extend(wrap(&spans, &gutter, &gutter, inner(width), Wrap::Anywhere));
     }
     rows
 }
@@ -433,7 +454,7 @@ fn file(
     for (number, line) in text.lines().take(limit).enumerate() {
         let line = tidy(line);
         let at = CodeAt { piece, line: number as u32, byte: 0 };
-        let mut new = code_rows(&line, Some(at), width, digits + 4);
+        let mut new = code_rows(&line, Some(at), inner(width), digits + 4);
         for (index, row) in new.iter_mut().enumerate() {
             let shown = if index == 0 { (first_line + number).to_string() } else { String::new() };
             if let Some(gutter) = row.spans.first_mut() {
@@ -490,7 +511,7 @@ fn diff(hunks: &[Hunk], width: u16, theme: &Theme, extent: Extent) -> Vec<Row> {
             shown += 1;
             let first = [Span::new(format!("   {number:>digits$} "), dim), Span::new(format!("{sign} "), style)];
             let rest = [Span::new(" ".repeat(digits + 6), dim)];
-            rows.extend(wrap(&[Span::new(tidy(text), style)], &first, &rest, width, Wrap::Anywhere));
+            rows.extend(wrap(&[Span::new(tidy(text), style)], &first, &rest, inner(width), Wrap::Anywhere));
         }
     }
     if hidden > 0 {
@@ -515,7 +536,10 @@ pub fn time(duration: Duration) -> String {
 /// What images a content holds, as labels.
 pub fn images_of(content: &[Block]) -> Vec<String> {
     let labels = content.iter().filter_map(|block| match block {
-        Block::Image { mime_type, data } => Some(image_label(mime_type, 0, 0, data.len() as u64 * 3 / 4)),
+        Block::Image { mime_type, data } => {
+            let (width, height) = crate::tui::images::size_of(data).unwrap_or_default();
+            Some(image_label(mime_type, width, height, data.len() as u64 * 3 / 4))
+        }
         _ => None,
     });
     labels.collect()

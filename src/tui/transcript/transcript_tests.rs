@@ -1,6 +1,5 @@
 use std::time::Instant;
 
-use super::select::{Selection, Spot};
 use super::*;
 use crate::event::Event;
 use crate::message::StopReason;
@@ -140,36 +139,6 @@ fn b145_what_had_arrived_stays_and_is_marked() {
     transcript.settle();
     transcript.layout(look(&theme, 40), 10);
     assert_eq!(shown(&transcript), [" half an ans", "", " ! interrupted"]);
-}
-
-#[test]
-fn copied_lines_come_back_as_they_were_before_wrapping() {
-    let theme = theme();
-    let text = "one two three four five six seven\nverylongwordthatdoesnotfit日本語日本語 end";
-    let mut transcript = Transcript::default();
-    transcript.push(Kind::User { text: text.into(), images: Vec::new() }, None);
-    transcript.layout(look(&theme, 16), 30);
-    let last = *transcript.view.last().expect("rows");
-    let selection =
-        Selection { from: Spot { place: transcript.view[0], column: 0 }, to: Spot { place: last, column: u16::MAX } };
-    assert_eq!(transcript.selected(&selection, look(&theme, 16)), text);
-    let spot = Spot { place: transcript.view[0], column: 4 };
-    let word = transcript.around(spot, false).expect("a word");
-    assert_eq!(transcript.selected(&word, look(&theme, 16)), "one");
-    let line = transcript.around(spot, true).expect("a line");
-    assert_eq!(transcript.selected(&line, look(&theme, 16)), "one two three four five six seven");
-}
-
-#[test]
-fn a_search_finds_what_is_shown_whatever_its_case() {
-    let theme = theme();
-    let mut transcript = notes(3);
-    transcript.push(Kind::Answer { text: "İstanbul is BIG, big".into(), live: false }, None);
-    transcript.layout(look(&theme, 40), 10);
-    let hits = transcript.find("big", look(&theme, 40));
-    assert_eq!(hits.len(), 2);
-    assert_eq!((hits[0].from, hits[0].to), (13, 16));
-    assert!(transcript.find("nothing such", look(&theme, 40)).is_empty());
 }
 
 #[test]

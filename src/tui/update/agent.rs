@@ -133,10 +133,10 @@ fn trust(app: &mut AppState, files: Vec<String>) {
         words: words.to_owned(),
         effects: vec![Effect::Command(Command::Trust(yes))],
     };
-    // A no is chosen first: an Enter that was meant for the prompt must not trust anything.
+    // A no stands last, where Esc leads and what is chosen first: a key that was meant for the prompt must not trust anything.
     app.open(Overlay::Ask(Ask::new(
         question,
-        vec![answer('n', "no, leave them out", false), answer('t', "trust them", true)],
+        vec![answer('t', "trust them", true), answer('n', "no, leave them out", false)],
     )));
 }
 

@@ -7,7 +7,7 @@ use crate::tui::list::Subject;
 use crate::tui::msg::{Clip, Done, Effect};
 use crate::tui::pane::Pane;
 use crate::tui::plugins;
-use crate::tui::transcript::Tone;
+use crate::tui::transcript::{CodeOf, Tone};
 
 /// Takes it.
 pub fn done(app: &mut AppState, done: Done, effects: &mut Vec<Effect>) {
@@ -42,7 +42,10 @@ pub fn done(app: &mut AppState, done: Done, effects: &mut Vec<Effect>) {
         Done::Pasted(Err(error)) => app.tell(error, Tone::Warning),
         Done::Attached(Err(_), text) => app.prompt.paste(&text),
         Done::Coloured(coloured) => {
-            app.dirty = app.transcript.colour(coloured.block, coloured.piece, coloured.from, coloured.lines);
+            app.dirty = match coloured.of {
+                CodeOf::Block(id) => app.transcript.colour(id, coloured.piece, coloured.from, coloured.lines),
+                CodeOf::Review(number) => app.reviews.colour(number, coloured.lines),
+            };
         }
         Done::Theme(Ok(theme)) => app.set_theme(*theme),
         Done::Theme(Err(error)) => app.transcript.note(error, Tone::Error),

@@ -9,12 +9,13 @@ use super::{complete, submit};
 use crate::agent::{Command, ReviewAnswer};
 use crate::theme::Theme;
 use crate::tui::actions;
-use crate::tui::app::{AppState, LineFor, Overlay, Search, automatic};
+use crate::tui::app::{AppState, LineFor, Overlay, automatic};
 use crate::tui::keys::{Chord, Scope};
 use crate::tui::list::LineInput;
 use crate::tui::msg::Effect;
 use crate::tui::pane::Pane;
 use crate::tui::term::Input;
+use crate::tui::transcript::Search;
 use crate::tui::transcript::row::Hit;
 use crate::tui::transcript::select::{Selection, Spot};
 
@@ -196,7 +197,8 @@ fn page_key(app: &mut AppState, event: &KeyEvent, chord: Chord) {
         KeyCode::PageUp => page.scroll = page.scroll.saturating_sub(height),
         KeyCode::PageDown | KeyCode::Char(' ') => page.scroll = (page.scroll + height).min(last),
         KeyCode::Home => page.scroll = 0,
-        KeyCode::End => page.scroll = last,
+        // How many rows there are is known once it is laid out.
+        KeyCode::End => page.scroll = usize::MAX,
         KeyCode::Esc | KeyCode::Char('q') | KeyCode::Enter => app.overlay = None,
         _ if help => app.overlay = None,
         _ => {}
@@ -285,7 +287,7 @@ fn line_taken(app: &mut AppState, line: &LineInput, purpose: LineFor, effects: &
     let given = Some(text.clone()).filter(|text| !text.is_empty());
     match purpose {
         LineFor::Search => {
-            if app.search.as_ref().is_none_or(|search| search.hits.is_empty()) {
+            if app.search.as_ref().is_none_or(|search| search.hits().is_empty()) {
                 app.search = None;
                 app.tell(format!("“{text}” is not here"), crate::tui::transcript::Tone::Quiet);
             }
@@ -305,35 +307,33 @@ fn line_taken(app: &mut AppState, line: &LineInput, purpose: LineFor, effects: &
 /// Searches the transcript and goes to the hit nearest to its end.
 fn find(app: &mut AppState, query: &str) {
     let mut transcript = std::mem::take(&mut app.transcript);
-    let hits = transcript.find(query, app.look());
+    app.search = Some(Search::new(query, &mut transcript, app.look()));
     app.transcript = transcript;
-    let at = hits.len().saturating_sub(1);
-    app.search = Some(Search { query: query.to_owned(), hits, at });
     go_to_hit(app);
 }
 
 fn go_to_hit(app: &mut AppState) {
-    let Some(hit) = app.search.as_ref().and_then(|search| search.hits.get(search.at)).copied() else { return };
-    if app.transcript.view.contains(&hit.place) {
+    let Some(hit) = app.search.as_ref().and_then(Search::current) else { return };
+    let shown = |place| app.transcript.view.contains(&place);
+    if shown(hit.from.place) && shown(hit.to.place) {
         return;
     }
-    app.transcript.anchor = crate::tui::transcript::Anchor::At(hit.place);
-    app.transcript.view = vec![hit.place];
-    let third = isize::from(i16::try_from(app.regions.transcript.height / 3).unwrap_or(0));
-    app.transcript.set_height(1);
-    actions::scroll(app, -third);
+    let mut transcript = std::mem::take(&mut app.transcript);
+    transcript.bring(hit.from.place, app.look());
+    app.transcript = transcript;
 }
 
 fn search_key(app: &mut AppState, chord: Chord) -> bool {
-    let Some(search) = &mut app.search else { return false };
-    let count = search.hits.len();
-    match chord.types() {
-        Some('n') if count > 0 => search.at = (search.at + 1) % count,
-        Some('N') if count > 0 => search.at = (search.at + count - 1) % count,
+    let on = match chord.types() {
+        Some('n') => true,
+        Some('N') => false,
         _ => return false,
+    };
+    let found = app.search.as_mut().is_some_and(|search| search.step(on));
+    if found {
+        go_to_hit(app);
     }
-    go_to_hit(app);
-    true
+    found
 }
 
 fn review_key(app: &mut AppState, event: &KeyEvent, effects: &mut Vec<Effect>) -> bool {
@@ -347,8 +347,8 @@ fn review_key(app: &mut AppState, event: &KeyEvent, effects: &mut Vec<Effect>) -
     match event.code {
         KeyCode::Up if plain => app.reviews.selected = (app.reviews.selected + count - 1) % count,
         KeyCode::Down if plain => app.reviews.selected = (app.reviews.selected + 1) % count,
-        KeyCode::PageUp => app.reviews.scroll = app.reviews.scroll.saturating_sub(5),
-        KeyCode::PageDown => app.reviews.scroll += 5,
+        KeyCode::PageUp => app.reviews.scroll_by(-page(app)),
+        KeyCode::PageDown => app.reviews.scroll_by(page(app)),
         KeyCode::Enter if plain => {
             if let Some(offer) = offers.get(app.reviews.selected) {
                 answer(app, offer.key);
@@ -363,6 +363,11 @@ fn review_key(app: &mut AppState, event: &KeyEvent, effects: &mut Vec<Effect>) -
         _ => return false,
     }
     true
+}
+
+/// Rows that a page of the question scrolls: one stays in sight.
+fn page(app: &AppState) -> isize {
+    app.reviews.dialog.shown.saturating_sub(1).max(1) as isize
 }
 
 fn answer(app: &mut AppState, key: char) {
@@ -413,6 +418,9 @@ fn wheel(app: &mut AppState, at: Position, rows: isize) {
             return;
         }
         Some(Overlay::Line(..) | Overlay::Ask(_)) | None => {}
+    }
+    if app.regions.review.contains(at) {
+        return app.reviews.scroll_by(rows);
     }
     if app.regions.pane.contains(at) {
         match &mut app.pane {
@@ -479,7 +487,8 @@ fn press(app: &mut AppState, at: Position) {
     app.mouse.down = Some(spot);
     app.selection = match count {
         1 => None,
-        count => app.transcript.around(spot, count == 3),
+        2 => app.transcript.word_around(spot),
+        _ => app.transcript.line_around(spot),
     };
 }
 
@@ -491,12 +500,8 @@ fn drag(app: &mut AppState, at: Position, _effects: &mut Vec<Effect>) {
     } else if at.y >= region.bottom() {
         actions::scroll(app, 1);
     }
-    if let Some(mut to) = spot(app, at) {
-        if to >= from {
-            // The cell under the pointer is part of it.
-            to.column = to.column.saturating_add(1);
-        }
-        app.selection = Some(Selection { from, to });
+    if let Some(to) = spot(app, at) {
+        app.selection = Some(Selection::drag(from, to));
         app.mouse.click = None;
     }
 }
