@@ -25,11 +25,14 @@ const MOST_CONTENT: usize = 256 * 1024;
 /// Passes on what plugins tell, and that there are others now, until it is aborted.
 pub fn listen(host: Arc<Host>, bus: Bus) -> JoinHandle<()> {
     tokio::spawn(async move {
-        let Some(mut told) = host.told() else { return };
         let mut changes = host.changes();
         loop {
             tokio::select! {
-                Some(text) = told.recv() => bus.aside(text).await,
+                texts = host.told().next() => {
+                    for text in texts {
+                        bus.aside(text).await;
+                    }
+                }
                 changed = changes.changed() => {
                     if changed.is_err() {
                         return;
@@ -155,13 +158,15 @@ impl Core {
             return;
         }
         host.ready().await;
-        let first = self.plugins_seen.is_none();
         self.plugins_seen = Some(host.generation());
         self.arm();
-        if first {
-            for sentence in host.waiting() {
-                self.bus.notice(sentence).await;
-            }
+        self.pass_on().await;
+    }
+
+    /// Passes on what plugins have told so far: at the end of a run it may be read no more.
+    pub(super) async fn pass_on(&self) {
+        for text in self.setup.plugins.told().take() {
+            self.bus.aside(text).await;
         }
     }
 

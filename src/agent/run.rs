@@ -42,6 +42,7 @@ impl Agent {
         if let Err(error) = outcome {
             self.core.bus.emit(Event::Error { msg: error.message, kind: error.kind }).await;
         }
+        self.core.pass_on().await;
         let session_id = self.core.session.header().id.clone();
         let Progress { turns, usage: usage_total, text, .. } = progress;
         self.core.bus.emit(Event::Result { text, turns, aborted, session_id, usage_total }).await;

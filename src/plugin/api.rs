@@ -10,7 +10,6 @@ use std::time::{Duration, Instant};
 
 use mlua::{Lua, LuaString, Table, Value};
 use tokio::runtime::Handle;
-use tokio::sync::mpsc;
 
 use super::grants::Permission;
 use super::shared::{Shared, State, World};
@@ -37,8 +36,6 @@ pub struct Api {
     pub plugin: Arc<Shared>,
     /// Where it runs.
     pub world: Arc<Mutex<World>>,
-    /// Takes what it tells the person.
-    pub told: mpsc::Sender<String>,
     /// Runs its commands.
     pub runtime: Handle,
     /// Where it keeps things.
@@ -132,8 +129,7 @@ impl Api {
             MOST_NOTICES => format!("{name} says more than {MOST_NOTICES} things at once; the rest is left out"),
             _ => return,
         };
-        // Where nobody listens, nobody is told.
-        let _ = self.told.blocking_send(text);
+        self.plugin.told.push(text);
     }
 
     fn may(&self, permission: Permission) -> mlua::Result<()> {

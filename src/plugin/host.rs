@@ -12,7 +12,7 @@ use tokio_util::sync::CancellationToken;
 use super::find::{Source, find};
 use super::grants::{Grants, Permission};
 use super::hooks::Hook;
-use super::shared::{Origin, Shared, State, World};
+use super::shared::{Origin, Shared, State, Told, World, words};
 use super::tool::PluginTool;
 use super::worker::{self, Fault, Message, Seed, Work};
 use crate::home::Home;
@@ -21,9 +21,6 @@ use crate::watch::{Target, Watch};
 
 /// What waits for a plugin's thread. A plugin that lags so many events behind is switched off.
 const MESSAGES: usize = 4096;
-
-/// What waits to be told to the person.
-const TOLD: usize = 64;
 
 /// How often who waits looks whether the thread still moves.
 const LOOK: Duration = Duration::from_millis(500);
@@ -87,8 +84,7 @@ pub struct Host {
     /// Whether a plugin has `on_event`, so that a delta costs nothing where none has.
     listens: AtomicBool,
     changes: Arc<watch::Sender<u64>>,
-    told: mpsc::Sender<String>,
-    listener: Mutex<Option<mpsc::Receiver<String>>>,
+    told: Arc<Told>,
     watch: Mutex<Option<Watch>>,
     cancel: CancellationToken,
 }
@@ -96,23 +92,21 @@ pub struct Host {
 impl Host {
     /// A host without plugins yet.
     pub fn new(home: Home) -> Arc<Self> {
-        let (told, listener) = mpsc::channel(TOLD);
         Arc::new(Host {
             home,
             world: Arc::default(),
             plugins: Mutex::default(),
             listens: AtomicBool::new(false),
             changes: Arc::new(watch::Sender::new(0)),
-            told,
-            listener: Mutex::new(Some(listener)),
+            told: Arc::default(),
             watch: Mutex::default(),
             cancel: CancellationToken::new(),
         })
     }
 
-    /// What plugins tell the person; once.
-    pub fn told(&self) -> Option<mpsc::Receiver<String>> {
-        self.listener.lock().unwrap_or_else(PoisonError::into_inner).take()
+    /// What plugins tell the person.
+    pub fn told(&self) -> &Told {
+        &self.told
     }
 
     fn lock(&self) -> MutexGuard<'_, Vec<Arc<Plugin>>> {
@@ -169,13 +163,12 @@ impl Host {
     fn start(&self, source: Source) -> Arc<Plugin> {
         let Source { file, origin, path, hash, text } = source;
         let (sender, messages) = mpsc::channel(MESSAGES);
-        let shared = Arc::new(Shared::new(file, origin, path, hash));
+        let shared = Arc::new(Shared::new(file, origin, path, hash, self.told.clone()));
         let seed = Seed {
             shared: shared.clone(),
             text,
             messages,
             world: self.world.clone(),
-            told: self.told.clone(),
             changes: self.changes.clone(),
             runtime: Handle::current(),
             home: self.home.clone(),
@@ -221,16 +214,16 @@ impl Host {
         if tokio::time::timeout(LOADING, loaded).await.is_err() {
             for plugin in self.all() {
                 if plugin.shared.facts().state == State::Loading {
-                    self.fail(&plugin, "it does not finish loading").await;
+                    self.fail(&plugin, "it does not finish loading");
                 }
             }
         }
-        self.settle_names().await;
+        self.settle_names();
         let listens = !self.with(Hook::Event).is_empty();
         self.listens.store(listens, Ordering::Relaxed);
     }
 
-    async fn settle_names(&self) {
+    fn settle_names(&self) {
         if self.lock().is_empty() {
             return;
         }
@@ -255,18 +248,15 @@ impl Host {
                 (None, None) => None,
             };
             match wrong {
-                Some(wrong) => self.fail(&plugin, &wrong).await,
+                Some(wrong) => self.fail(&plugin, &wrong),
                 None => names.extend(own),
             }
         }
     }
 
     /// Switches a plugin off that failed, and tells so.
-    pub(super) async fn fail(&self, plugin: &Plugin, what: &str) {
-        if let Some(sentence) = plugin.shared.fail(what) {
-            // Where nobody listens, nobody is told.
-            let _ = self.told.send(sentence).await;
-        }
+    pub(super) fn fail(&self, plugin: &Plugin, what: &str) {
+        plugin.shared.fail(what);
         self.changed();
     }
 
@@ -291,7 +281,7 @@ impl Host {
                 () = cancel.cancelled() => return Err(Fault::Interrupted),
                 () = tokio::time::sleep(LOOK) => {
                     if plugin.shared.budget.is_lost() {
-                        self.fail(plugin, "it does not come back from a call").await;
+                        self.fail(plugin, "it does not come back from a call");
                         return Err(Fault::Gone);
                     }
                 }
@@ -312,12 +302,9 @@ impl Host {
         let Ok(value) = serde_json::to_value(event) else { return };
         let value = Arc::new(value);
         for plugin in self.with(Hook::Event) {
-            if let Err(mpsc::error::TrySendError::Full(_)) = plugin.messages.try_send(Message::Event(value.clone()))
-                && let Some(sentence) = plugin.shared.fail("its on_event cannot keep up with the events")
-            {
-                // Waiting here would hold up the run.
-                let _ = self.told.try_send(sentence);
-                self.changed();
+            // Waiting here would hold up the run.
+            if let Err(mpsc::error::TrySendError::Full(_)) = plugin.messages.try_send(Message::Event(value.clone())) {
+                self.fail(&plugin, "its on_event cannot keep up with the events");
             }
         }
     }
@@ -434,18 +421,6 @@ impl Host {
         format!("there is no plugin `{}`; {known}", crate::text::visible(name))
     }
 
-    /// What the person should do about plugins that wait for permissions.
-    pub fn waiting(&self) -> Vec<String> {
-        let sentence = |plugin: &Arc<Plugin>| {
-            let facts = plugin.shared.facts();
-            let (name, wanted) = (&facts.info.name, words(&facts.info.permissions));
-            (facts.state == State::Waiting).then(|| {
-                format!("the plugin `{name}` asks for {wanted} and is off until you allow that: /plugins, or `violin plugins allow {name}`")
-            })
-        };
-        self.lock().iter().filter_map(sentence).collect()
-    }
-
     /// Loads plugins again as their files change, while `self` lives.
     pub fn watch(self: &Arc<Self>, cwd: &Path) {
         let folders = [self.home.file("plugins"), cwd.join(".violin/plugins")];
@@ -488,9 +463,8 @@ impl Host {
                 notices.push(format!("the plugin `{}` was loaded", facts.info.name));
             }
         }
-        notices.extend(self.waiting());
         for notice in notices {
-            let _ = self.told.send(notice).await;
+            self.told.push(notice);
         }
     }
 
@@ -524,9 +498,4 @@ impl Plugin {
             let _ = answer.await;
         }
     }
-}
-
-pub(super) fn words(permissions: &[Permission]) -> String {
-    let words: Vec<&str> = permissions.iter().map(|permission| permission.name()).collect();
-    words.join(", ")
 }

@@ -16,7 +16,6 @@ use crate::toolkit::{Arguments, LiveOutput, Risk, ToolContext};
 struct Place {
     dir: tempfile::TempDir,
     host: Arc<Host>,
-    told: tokio::sync::mpsc::Receiver<String>,
 }
 
 impl Place {
@@ -26,8 +25,7 @@ impl Place {
         std::fs::create_dir_all(home.file("plugins")).expect("made");
         std::fs::create_dir_all(dir.path().join("project")).expect("made");
         let host = Host::new(home);
-        let told = host.told().expect("the first");
-        let place = Place { dir, host, told };
+        let place = Place { dir, host };
         for (file, text) in plugins {
             place.write(file, text);
         }
@@ -139,7 +137,7 @@ async fn the_first_block_wins_and_every_moment_can_be_answered() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_plugin_that_fails_is_told_of_with_file_and_line_and_the_rest_goes_on() {
-    let mut place = Place::with(&[
+    let place = Place::with(&[
         ("a.lua", "return {\n on_tool_start = function(e)\n  local x = nil\n  return x.y\n end }"),
         ("b.lua", "return { on_tool_start = function(e) return { action = 'block', reason = 'b' } end }"),
         ("c.lua", "return { on_event = 1 }"),
@@ -153,11 +151,7 @@ async fn a_plugin_that_fails_is_told_of_with_file_and_line_and_the_rest_goes_on(
     let started = place.start("bash", json!({"command": "ls"})).await;
     assert!(started.ask.expect("asked").contains("failed as it looked at this call"));
     assert_eq!(started.blocked.expect("blocked").plugin, "b", "the next one still looks");
-    let mut told = String::new();
-    while let Ok(text) = place.told.try_recv() {
-        told.push_str(&text);
-        told.push('\n');
-    }
+    let told = place.host.told().take().join("\n");
     for expected in [
         "the plugin `a` is off for this session: a.lua:4: attempt to index a nil value (local 'x')",
         "the plugin `c` is off for this session: `on_event` must be a function",
@@ -300,7 +294,7 @@ async fn what_means_harm_is_ended_within_its_limits() {
     let began = Instant::now();
     let ran = bombs.iter().map(|body| async move {
         let text = format!("return {{ name = 'p', on_tool_start = function(argument) {body} end }}");
-        let mut place = Place::with(&[("p.lua", &text)]).await;
+        let place = Place::with(&[("p.lua", &text)]).await;
         let started = place.start("bash", json!({"command": "ls"})).await;
         assert!(started.ask.is_some(), "{body}: {:?}", place.row("p"));
         let row = place.row("p");
@@ -315,10 +309,7 @@ async fn what_means_harm_is_ended_within_its_limits() {
             "number has no integer",
         ];
         assert!(known.iter().any(|known| error.contains(known)), "{body}: {error}");
-        let mut notices = 0;
-        while place.told.try_recv().is_ok() {
-            notices += 1;
-        }
+        let notices = place.host.told().take().len();
         assert!(notices <= 12, "{body}: {notices}");
     });
     // Each takes its five seconds; together they take little more, as far as the processors allow.
@@ -359,7 +350,7 @@ async fn permissions_are_asked_for_and_bound_to_the_content() {
     let place = Place::with(&[("p.lua", text)]).await;
     assert_eq!(place.row("p").state, State::Waiting);
     assert!(place.host.commands().is_empty());
-    let waiting = place.host.waiting();
+    let waiting = place.host.told().take();
     assert!(
         waiting[0].contains("asks for read, write, exec, env") && waiting[0].contains("violin plugins allow p"),
         "{waiting:?}"
@@ -436,7 +427,7 @@ async fn events_are_told_in_order_and_one_that_lags_is_switched_off() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_changed_file_is_loaded_again_and_one_that_is_gone_goes() {
-    let mut place =
+    let place =
         Place::with(&[("a.lua", "return { name = 'a', commands = { one = { run = function() end } } }")]).await;
     place.host.watch(&place.project());
     let before = place.host.generation();
@@ -447,7 +438,7 @@ async fn a_changed_file_is_loaded_again_and_one_that_is_gone_goes() {
     }
     assert!(place.host.generation() > before);
     assert_eq!(place.command("two", "").await, Ok(CommandOutcome::Told("new".into())));
-    assert_eq!(place.told.recv().await.as_deref(), Some("the plugin `a` was loaded"));
+    assert_eq!(place.host.told().next().await, ["the plugin `a` was loaded"]);
     std::fs::remove_file(place.dir.path().join("home/plugins/a.lua")).expect("gone");
     while !place.host.rows().is_empty() {
         changes.changed().await.expect("the host is there");

@@ -26,4 +26,4 @@ mod host_tests;
 pub use grants::Permission;
 pub use host::{Host, PluginRow};
 pub use moments::{Blocked, CommandOutcome, Ended, EndedCall, Injection, Started};
-pub use shared::{Origin, State, World};
+pub use shared::{Origin, State, Told, World};

@@ -125,7 +125,7 @@ impl Host {
             Ok(value) => match Reply::read(hook, value) {
                 Ok(reply) => Ok(reply),
                 Err(wrong) => {
-                    self.fail(plugin, &wrong).await;
+                    self.fail(plugin, &wrong);
                     Err(Some(wrong))
                 }
             },
@@ -170,10 +170,10 @@ impl Host {
                     Some("user") => injection.user.push(text),
                     Some(other) => {
                         let wrong = format!("on_context returned the role `{other}`; there are system and user");
-                        self.fail(&plugin, &wrong).await;
+                        self.fail(&plugin, &wrong);
                     }
                 },
-                Err(wrong) => self.fail(&plugin, &format!("on_context: {wrong}")).await,
+                Err(wrong) => self.fail(&plugin, &format!("on_context: {wrong}")),
             }
         }
         injection
@@ -213,7 +213,7 @@ impl Host {
                             by.push(name);
                             started.changed = Some((arguments, by));
                         }
-                        Err(wrong) => self.fail(&plugin, &format!("on_tool_start: {wrong}")).await,
+                        Err(wrong) => self.fail(&plugin, &format!("on_tool_start: {wrong}")),
                     }
                 }
                 // What watched over calls has just failed at this one: a person looks in its stead.
@@ -249,7 +249,7 @@ impl Host {
                     ended.is_error = is_error.or(ended.is_error);
                     ended.by.push(plugin.shared.name());
                 }
-                Err(wrong) => self.fail(&plugin, &format!("on_tool_end: {wrong}")).await,
+                Err(wrong) => self.fail(&plugin, &format!("on_tool_end: {wrong}")),
             }
         }
         ended

@@ -1,11 +1,12 @@
 //! What is known of a plugin, seen from its thread and from outside.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use serde_json::Value;
+use tokio::sync::Notify;
 
 use super::budget::Budget;
 use super::grants::Permission;
@@ -96,12 +97,14 @@ pub struct Shared {
     pub hash: String,
     /// The time of its calls.
     pub budget: Arc<Budget>,
+    /// Takes what it tells the person.
+    pub told: Arc<Told>,
     facts: Mutex<Facts>,
 }
 
 impl Shared {
     /// A plugin that is still to be loaded.
-    pub fn new(file: String, origin: Origin, path: PathBuf, hash: String) -> Self {
+    pub fn new(file: String, origin: Origin, path: PathBuf, hash: String, told: Arc<Told>) -> Self {
         let name = file.trim_end_matches(".lua").to_owned();
         let facts = Facts {
             info: Arc::new(Info { name, ..Info::default() }),
@@ -110,7 +113,7 @@ impl Shared {
             time: Duration::ZERO,
             last_error: None,
         };
-        Shared { file, origin, path, hash, budget: Arc::default(), facts: Mutex::new(facts) }
+        Shared { file, origin, path, hash, budget: Arc::default(), told, facts: Mutex::new(facts) }
     }
 
     /// What changes about it. Nothing is done while it is held but to look and to set.
@@ -128,14 +131,70 @@ impl Shared {
         self.facts().info.name.clone()
     }
 
-    /// It failed and takes no part any more; the sentence for the person, the first time.
-    pub fn fail(&self, what: &str) -> Option<String> {
+    /// It failed and takes no part any more, which is told the first time.
+    pub fn fail(&self, what: &str) {
         let mut facts = self.facts();
         facts.last_error = Some(what.to_owned());
-        if std::mem::replace(&mut facts.state, State::Failed) == State::Failed {
-            return None;
+        if std::mem::replace(&mut facts.state, State::Failed) != State::Failed {
+            self.told.push(format!("the plugin `{}` is off for this session: {what}", facts.info.name));
         }
-        Some(format!("the plugin `{}` is off for this session: {what}", facts.info.name))
+    }
+
+    /// It is loaded, and takes part unless it asks for what was not granted, which is told.
+    pub fn loaded(&self, info: Info, granted: bool) {
+        let mut facts = self.facts();
+        if !granted {
+            let wanted = words(&info.permissions);
+            let name = &info.name;
+            self.told.push(format!("the plugin `{name}` asks for {wanted} and is off until you allow that: /plugins, or `violin plugins allow {name}`"));
+        }
+        facts.state = if granted { State::Active } else { State::Waiting };
+        facts.info = Arc::new(info);
+    }
+}
+
+/// Permissions in words.
+pub fn words(permissions: &[Permission]) -> String {
+    let words: Vec<&str> = permissions.iter().map(|permission| permission.name()).collect();
+    words.join(", ")
+}
+
+/// What plugins tell the person. Nobody who tells waits: a plugin's thread may be waited for by who should listen.
+#[derive(Debug, Default)]
+pub struct Told {
+    waiting: Mutex<VecDeque<String>>,
+    more: Notify,
+}
+
+/// So much waits to be told; what is more is left out, and that is told.
+const WAITING: usize = 64;
+
+impl Told {
+    /// Tells something.
+    pub fn push(&self, text: String) {
+        let mut waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
+        match waiting.len() {
+            0..WAITING => waiting.push_back(text),
+            WAITING => waiting.push_back("plugins tell more than can be shown; the rest is left out".to_owned()),
+            _ => {}
+        }
+        self.more.notify_one();
+    }
+
+    /// What waits.
+    pub fn take(&self) -> Vec<String> {
+        self.waiting.lock().unwrap_or_else(PoisonError::into_inner).drain(..).collect()
+    }
+
+    /// Waits until something is told. One may wait at a time.
+    pub async fn next(&self) -> Vec<String> {
+        loop {
+            let waiting = self.take();
+            if !waiting.is_empty() {
+                return waiting;
+            }
+            self.more.notified().await;
+        }
     }
 }
 

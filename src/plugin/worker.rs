@@ -21,7 +21,7 @@ use super::budget::Stop;
 use super::grants::{Grants, Permission};
 use super::hooks::Hook;
 use super::sandbox;
-use super::shared::{Info, Shared, State, ToolInfo, World};
+use super::shared::{Info, Shared, ToolInfo, World};
 use super::value::{self, Null};
 use crate::home::Home;
 use crate::toolkit::Risk;
@@ -74,8 +74,6 @@ pub struct Seed {
     pub messages: mpsc::Receiver<Message>,
     /// Where it runs.
     pub world: Arc<Mutex<World>>,
-    /// Takes what the person should know.
-    pub told: mpsc::Sender<String>,
     /// Counts the changes of what plugins there are.
     pub changes: Arc<watch::Sender<u64>>,
     /// Runs its commands.
@@ -107,23 +105,14 @@ pub fn start(seed: Seed) -> std::io::Result<()> {
 }
 
 fn run(seed: Seed) {
-    let Seed { shared, text, mut messages, world, told, changes, runtime, home, cancel } = seed;
+    let Seed { shared, text, mut messages, world, changes, runtime, home, cancel } = seed;
     let changed = || changes.send_modify(|count| *count += 1);
     let fail = |what: &str| {
-        if let Some(sentence) = shared.fail(what) {
-            let _ = told.blocking_send(sentence);
-        }
+        shared.fail(what);
         changed();
     };
     let notices = Rc::new(Cell::new(0));
-    let api = Api {
-        plugin: shared.clone(),
-        world,
-        told: told.clone(),
-        runtime,
-        home: home.clone(),
-        notices: notices.clone(),
-    };
+    let api = Api { plugin: shared.clone(), world, runtime, home: home.clone(), notices: notices.clone() };
     shared.budget.begin(cancel.clone());
     let loaded = load(&shared, &text, api);
     shared.budget.end();
@@ -131,12 +120,8 @@ fn run(seed: Seed) {
         Ok(loaded) => loaded,
         Err(error) => return fail(&error),
     };
-    {
-        let granted = Grants::read(&home).has(&shared.hash, &info.permissions);
-        let mut facts = shared.facts();
-        facts.state = if granted { State::Active } else { State::Waiting };
-        facts.info = Arc::new(info);
-    }
+    let granted = Grants::read(&home).has(&shared.hash, &info.permissions);
+    shared.loaded(info, granted);
     changed();
     while let Some(message) = messages.blocking_recv() {
         notices.set(0);

@@ -163,6 +163,7 @@ return {
   commands = {
     greet = { description = "greets", run = function(argument) return "hello " .. argument end },
     ask = { description = "asks", run = function(argument) return { prompt = "asked: " .. argument } end },
+    loud = { description = "\27[31mred\27]0;owned\7", run = function() violin.notify("\27]0;owned\7") return "\27[2Jcleared" end },
     fail = { description = "fails", run = function() local x = nil; return x.y end },
   },
 }
@@ -229,7 +230,11 @@ fn commands_of_plugins_run_in_the_interface() {
     pty.enter("/greet you");
     pty.wait_for("hello you");
     pty.enter("/fail");
-    pty.wait_for("/fail of the plugin `tools` failed: a.lua:13");
+    pty.wait_for("/fail of the plugin `tools` failed: a.lua:14");
+    pty.enter("/loud");
+    pty.wait_for("cleared");
+    let raw = String::from_utf8_lossy(&pty.raw()).into_owned();
+    assert!(!raw.contains("\u{1b}]0;owned") && !raw.contains("\u{1b}[2Jcleared"));
     pty.enter("/ask this");
     pty.wait_for("an answer");
     assert!(server.asked()[0].body.to_string().contains("asked: this"));
