@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 
 use tokio::runtime::Handle;
@@ -87,6 +87,8 @@ pub struct Host {
     told: Arc<Told>,
     watch: Mutex<Option<Watch>>,
     cancel: CancellationToken,
+    /// Where their commands run: the runtime of who loads first, which is the agent.
+    runtime: OnceLock<Handle>,
 }
 
 impl Host {
@@ -101,6 +103,7 @@ impl Host {
             told: Arc::default(),
             watch: Mutex::default(),
             cancel: CancellationToken::new(),
+            runtime: OnceLock::new(),
         })
     }
 
@@ -159,6 +162,10 @@ impl Host {
         self.changes.send_modify(|count| *count += 1);
     }
 
+    fn runtime(&self) -> &Handle {
+        self.runtime.get_or_init(Handle::current)
+    }
+
     /// Begins to load a plugin.
     fn start(&self, source: Source) -> Arc<Plugin> {
         let Source { file, origin, path, hash, text } = source;
@@ -170,7 +177,7 @@ impl Host {
             messages,
             world: self.world.clone(),
             changes: self.changes.clone(),
-            runtime: Handle::current(),
+            runtime: self.runtime().clone(),
             home: self.home.clone(),
             cancel: self.cancel.clone(),
         };
@@ -442,7 +449,7 @@ impl Host {
             Err(error) => return tracing::warn!(%error, "plugins are not watched"),
         }
         let (host, cwd) = (Arc::downgrade(self), cwd.to_owned());
-        tokio::spawn(async move {
+        self.runtime().spawn(async move {
             while changes.recv().await.is_some() {
                 tokio::time::sleep(SETTLE).await;
                 let _ = changes.try_recv();

@@ -427,8 +427,7 @@ async fn events_are_told_in_order_and_one_that_lags_is_switched_off() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_changed_file_is_loaded_again_and_one_that_is_gone_goes() {
-    let place =
-        Place::with(&[("a.lua", "return { name = 'a', commands = { one = { run = function() end } } }")]).await;
+    let place = Place::with(&[("a.lua", "return { name = 'a', commands = { one = { run = function() end } } }")]).await;
     place.host.watch(&place.project());
     let before = place.host.generation();
     let mut changes = place.host.changes();
