@@ -10,7 +10,7 @@ use crate::tui::transcript::Tone;
 
 /// Takes it.
 pub fn done(app: &mut AppState, done: Done, effects: &mut Vec<Effect>) {
-    app.dirty = true;
+    let dirty = std::mem::replace(&mut app.dirty, true);
     match done {
         Done::Models(models) => commands::take_models(app, models),
         Done::Sessions(scope, rows) => {
@@ -34,7 +34,7 @@ pub fn done(app: &mut AppState, done: Done, effects: &mut Vec<Effect>) {
         Done::Pasted(Err(error)) => app.tell(error, Tone::Warning),
         Done::Attached(Err(_), text) => app.prompt.paste(&text),
         Done::Coloured(coloured) => {
-            app.dirty = app.transcript.colour(coloured.block, coloured.piece, coloured.from, coloured.lines);
+            app.dirty = dirty | app.transcript.colour(coloured.block, coloured.piece, coloured.from, coloured.lines);
         }
         Done::Theme(Ok(theme)) => app.set_theme(*theme),
         Done::Theme(Err(error)) => app.transcript.note(error, Tone::Error),
