@@ -44,8 +44,8 @@ use inbox::Inbox;
 /// Commands that wait; a person types slower.
 const COMMANDS: usize = 64;
 
-/// Updates that wait; then the agent does.
-const UPDATES: usize = 1024;
+/// Updates that wait; then the agent does. So many that a flood of deltas fits in between two looks of the interface.
+const UPDATES: usize = 4096;
 
 /// The agent, on its own task.
 struct Agent {

@@ -94,10 +94,11 @@ fn dispatch(cli: Cli) -> Result<u8, Exit> {
     }
 }
 
-/// The runtime that everything asynchronous runs on. Two workers are plenty: what takes time waits for others or
-/// runs on the blocking pool.
+/// The runtime that everything asynchronous runs on. One worker is enough: what takes time waits for others or runs on
+/// the blocking pool, and the interface has the main thread. With two, each piece of an answer would wake another
+/// thread on its way from the connection to the agent, which costs more than all that is done with it.
 fn runtime() -> io::Result<tokio::runtime::Runtime> {
-    tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build()
+    tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build()
 }
 
 fn run(home: Home, env: Env, args: RunArgs) -> Result<u8, Exit> {

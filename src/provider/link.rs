@@ -282,8 +282,9 @@ impl Answer {
             Ok(Err(error)) => Err(network(&error)),
             Err(_) => Err(self.silent()),
         };
-        let priced: Vec<_> = out.into_iter().map(|event| Ok(self.priced(event))).collect();
-        self.ready.extend(priced);
+        for event in out {
+            self.hand_on(event);
+        }
         if read.is_err() {
             self.state = State::Over;
         }
@@ -298,13 +299,21 @@ impl Answer {
         self.decoder.finish(out)
     }
 
-    fn priced(&self, event: StreamEvent) -> StreamEvent {
-        match event {
-            StreamEvent::Usage(usage) if usage.cost_usd.is_none() => {
+    /// Makes an event ready. Text that came in one piece is handed on in one.
+    fn hand_on(&mut self, event: StreamEvent) {
+        let event = match (event, self.ready.back_mut()) {
+            (StreamEvent::Text { slot, delta }, Some(Ok(StreamEvent::Text { slot: same, delta: sofar })))
+            | (StreamEvent::Thinking { slot, delta }, Some(Ok(StreamEvent::Thinking { slot: same, delta: sofar })))
+                if slot == *same =>
+            {
+                return sofar.push_str(&delta);
+            }
+            (StreamEvent::Usage(usage), _) if usage.cost_usd.is_none() => {
                 StreamEvent::Usage(Usage { cost_usd: super::price(&self.model, &usage), ..usage })
             }
-            event => event,
-        }
+            (event, _) => event,
+        };
+        self.ready.push_back(Ok(event));
     }
 
     fn silent(&self) -> ProviderError {

@@ -104,10 +104,12 @@ const STREAM_FRAME: Duration = Duration::from_millis(33);
 const TICK: Duration = Duration::from_millis(100);
 /// Between two looks at whether a job in the background was brought to the front.
 const BACKGROUND: Duration = Duration::from_millis(250);
-/// How long pieces of a stream wait for each other.
+/// For so long updates wait for each other in the channel once some were taken: none is worth waking up for before the
+/// next frame can be drawn.
 const HOLD: Duration = Duration::from_millis(12);
-/// So many updates at once are a flood: for a while, what comes is taken as fast as it comes.
-const FLOOD: usize = 64;
+/// So many updates at once are a flood: while it lasts, code is shown plain, since it will have passed by the time that
+/// it could be coloured.
+const FLOOD: usize = 256;
 const FLOOD_LASTS: Duration = Duration::from_millis(100);
 /// Updates that are taken at once.
 const BATCH: usize = 4096;
@@ -189,12 +191,10 @@ pub async fn run(
             count = updates.recv_many(&mut batch, BATCH), if !agent_gone && !ui.holds() => {
                 agent_gone = count == 0;
                 ui.now();
-                // Where little comes, each piece is not worth waking up for: they wait for each other.
                 if count >= FLOOD {
                     ui.flood = ui.app.now + FLOOD_LASTS;
                 }
-                let trickle = ui.flood <= ui.app.now && batch.iter().all(is_stream);
-                ui.hold = trickle.then(|| ui.app.now + HOLD);
+                ui.hold = ui.app.now + HOLD;
                 for update in batch.drain(..) {
                     ui.take_update(update);
                 }
@@ -238,10 +238,12 @@ struct Ui {
     last_tick: Instant,
     escape: Option<Instant>,
     look_at: Instant,
-    /// Until when pieces of a stream wait for each other.
-    hold: Option<Instant>,
+    /// Until when updates wait for each other.
+    hold: Instant,
     /// Until when a flood is taken to last.
     flood: Instant,
+    /// What was drawn last was not yet asked colours for.
+    plain: bool,
     wanted: Vec<Wanted>,
     title: String,
 }
@@ -306,8 +308,9 @@ impl Ui {
             last_tick: now,
             escape: None,
             look_at: now,
-            hold: None,
+            hold: now,
             flood: now,
+            plain: false,
             wanted: Vec::new(),
             title: String::new(),
         }
@@ -343,7 +346,7 @@ impl Ui {
     }
 
     fn holds(&self) -> bool {
-        self.hold.is_some_and(|until| until > self.app.now)
+        self.hold > self.app.now
     }
 
     fn is_away(&self) -> bool {
@@ -368,7 +371,8 @@ impl Ui {
             self.resized();
             self.painter.forget();
         }
-        self.urgent = true;
+        // Colours can wait for the next piece of text.
+        self.urgent |= !matches!(done, Done::Coloured(_));
         self.take(Msg::Done(done));
         Ok(())
     }
@@ -459,6 +463,7 @@ impl Ui {
             self.last_tick = now;
             self.take(Msg::Tick);
         }
+        self.colour_if_due();
         Ok(())
     }
 
@@ -484,8 +489,9 @@ impl Ui {
         // A shell that brings a running job to the front tells nobody: it has to be looked at. While the process
         // is stopped it costs nothing.
         let look = (self.away == Away::Suspended).then_some(self.look_at);
-        let hold = self.hold.filter(|_| self.holds());
-        [self.frame_at(), self.tick_at(), self.escape, look, hold].into_iter().flatten().min()
+        let hold = self.holds().then_some(self.hold);
+        let colour = self.plain.then_some(self.flood);
+        [self.frame_at(), self.tick_at(), self.escape, look, hold, colour].into_iter().flatten().min()
     }
 
     fn draw_if_due(&mut self) -> io::Result<()> {
@@ -509,6 +515,17 @@ impl Ui {
         self.urgent = false;
         self.last_frame = begun;
         self.frame_cost = begun.elapsed();
+        self.plain = true;
+        self.colour_if_due();
+        Ok(())
+    }
+
+    /// Asks for the colours of what was drawn.
+    fn colour_if_due(&mut self) {
+        if !self.plain || self.flood > self.app.now {
+            return;
+        }
+        self.plain = false;
         let mut wanted = std::mem::take(&mut self.wanted);
         self.app.transcript.wanted(&mut wanted);
         self.app.reviews.wanted(&mut wanted);
@@ -516,7 +533,6 @@ impl Ui {
             self.runner.run(Effect::Highlight(wanted));
         }
         self.wanted = wanted;
-        Ok(())
     }
 
     fn effect(&mut self, effect: Effect) {

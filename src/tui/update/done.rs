@@ -11,7 +11,7 @@ use crate::tui::transcript::{CodeOf, Tone};
 
 /// Takes it.
 pub fn done(app: &mut AppState, done: Done, effects: &mut Vec<Effect>) {
-    app.dirty = true;
+    let dirty = std::mem::replace(&mut app.dirty, true);
     match done {
         Done::Models(models) => commands::take_models(app, models),
         Done::Sessions(scope, rows) => {
@@ -42,10 +42,11 @@ pub fn done(app: &mut AppState, done: Done, effects: &mut Vec<Effect>) {
         Done::Pasted(Err(error)) => app.tell(error, Tone::Warning),
         Done::Attached(Err(_), text) => app.prompt.paste(&text),
         Done::Coloured(coloured) => {
-            app.dirty = match coloured.of {
+            let seen = match coloured.of {
                 CodeOf::Block(id) => app.transcript.colour(id, coloured.piece, coloured.from, coloured.lines),
                 CodeOf::Review(number) => app.reviews.colour(number, coloured.lines),
             };
+            app.dirty = dirty | seen;
         }
         Done::Theme(Ok(theme)) => app.set_theme(*theme),
         Done::Theme(Err(error)) => app.transcript.note(error, Tone::Error),
