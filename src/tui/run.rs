@@ -498,6 +498,8 @@ impl Ui {
     fn frame(&mut self) -> io::Result<()> {
         let begun = Instant::now();
         self.app.now = begun;
+        #[cfg(debug_assertions)]
+        super::fault::provoke(&self.app);
         let scrolled = layout::layout(&mut self.app);
         let app = &self.app;
         let links = draw::links(app);
