@@ -77,6 +77,8 @@ pub enum Done {
     Changed(PathBuf),
     /// The names of all themes.
     Themes(Vec<String>),
+    /// A text that the clipboard did not take, and why not.
+    Uncopied(String, String),
     /// A whole output from its file.
     Log(PathBuf, Result<String, String>),
 }
@@ -130,6 +132,8 @@ pub enum Effect {
     Attach(PathBuf, String),
     /// Put a text into the clipboard.
     Copy(String),
+    /// Ask the terminal to put a text into its clipboard.
+    CopyThroughTerminal(String),
     /// Read the key bindings.
     Bindings,
     /// Colour code.

@@ -551,6 +551,10 @@ impl Ui {
                 let bytes = self.runner.copy(&text);
                 self.write(&bytes);
             }
+            Effect::CopyThroughTerminal(text) => {
+                let bytes = self.runner.copy_through_terminal(&text);
+                self.write(&bytes);
+            }
             other => self.runner.run(other),
         }
     }

@@ -1,5 +1,6 @@
 //! Integration tests: one binary, so that it is linked once.
 
+mod clipboard;
 mod compaction;
 mod conformance;
 mod control;
