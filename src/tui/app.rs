@@ -61,6 +61,8 @@ pub struct AppState {
     pub pane: Option<Pane>,
     /// What lies over everything.
     pub overlay: Option<Overlay>,
+    /// What lies below it and comes back where nothing comes of it.
+    pub below: Option<Overlay>,
     /// Calls that wait for an answer.
     pub reviews: Reviews,
     /// A line that tells something for a while.
@@ -264,6 +266,7 @@ impl AppState {
             queue: Vec::new(),
             pane: None,
             overlay: None,
+            below: None,
             reviews: Reviews::default(),
             toast: None,
             tick: 0,
@@ -356,7 +359,15 @@ impl AppState {
     pub fn open(&mut self, overlay: Overlay) {
         self.popup = None;
         self.overlay = Some(overlay);
+        self.below = None;
         self.dirty = true;
+    }
+
+    /// Opens an overlay over the one that is there, which comes back where nothing comes of the new one.
+    pub fn open_over(&mut self, overlay: Overlay) {
+        let below = self.overlay.take();
+        self.open(overlay);
+        self.below = below;
     }
 
     /// Opens a page of text.

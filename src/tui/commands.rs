@@ -596,7 +596,7 @@ fn chosen_session(app: &AppState) -> Option<(PathBuf, String)> {
 /// In the list of sessions, names the chosen one.
 pub fn rename(app: &mut AppState) {
     if let Some((path, name)) = chosen_session(app) {
-        app.open(Overlay::Line(LineInput::with(&name), LineFor::Rename(path)));
+        app.open_over(Overlay::Line(LineInput::with(&name), LineFor::Rename(path)));
     }
 }
 
@@ -606,7 +606,7 @@ pub fn delete(app: &mut AppState) {
         let question = format!("Delete the session “{}” for good?", text::ellipsis(&text::visible(&name), 60));
         let yes = Answer { key: 'y', words: "delete it".into(), effects: vec![Effect::Delete(path)] };
         let no = Answer { key: 'n', words: "keep it".into(), effects: Vec::new() };
-        app.open(Overlay::Ask(Ask::new(vec![question], vec![yes, no])));
+        app.open_over(Overlay::Ask(Ask::new(vec![question], vec![yes, no])));
     }
 }
 

@@ -230,6 +230,7 @@ impl Runner {
             | Effect::Suspend
             | Effect::Repaint
             | Effect::Copy(_)
+            | Effect::CopyThroughTerminal(_)
             | Effect::Notify(_)
             | Effect::Mouse(_)
             | Effect::Title(_) => {}
@@ -260,11 +261,17 @@ impl Runner {
                     .and_then(|mut clipboard| clipboard.set_text(&text));
                 Some(match result {
                     Ok(()) => Done::Toast(format!("copied {chars} characters"), Tone::Quiet),
-                    Err(error) => Done::Toast(format!("not copied: {error}"), Tone::Warning),
+                    Err(error) => Done::Uncopied(text, error),
                 })
             });
             return String::new();
         }
+        self.copy_through_terminal(text)
+    }
+
+    /// The bytes that ask the terminal to put a text into its clipboard.
+    pub fn copy_through_terminal(&self, text: &str) -> String {
+        let chars = text.chars().count();
         let sent = text.len() <= OSC52;
         let done = self.done.clone();
         let words = if sent {
@@ -381,14 +388,15 @@ fn paste(clipboard: &Mutex<SystemClipboard>) -> Result<Clip, String> {
 
 /// What a clipboard holds: an image before a text.
 fn read_clipboard(clipboard: &mut dyn Clipboard) -> Result<Clip, String> {
-    match clipboard.image() {
-        Ok(Some(pixels)) => return images::of_pixels(pixels.width, pixels.height, pixels.rgba).map(Clip::Image),
-        Ok(None) => {}
-        Err(error) => return Err(error),
+    let image = clipboard.image();
+    if let Ok(Some(pixels)) = image {
+        return images::of_pixels(pixels.width, pixels.height, pixels.rgba).map(Clip::Image);
     }
-    match clipboard.text()? {
-        Some(text) if !text.is_empty() => Ok(Clip::Text(text)),
-        _ => Err("the clipboard holds neither an image nor a text".to_owned()),
+    // Some owners answer the question for an image with what is none: that is no reason to do without their text.
+    match (clipboard.text()?, image) {
+        (Some(text), _) if !text.is_empty() => Ok(Clip::Text(text)),
+        (_, Err(error)) => Err(error),
+        (_, Ok(_)) => Err("the clipboard holds neither an image nor a text".to_owned()),
     }
 }
 
@@ -459,6 +467,27 @@ mod tests {
         assert!(matches!(clip, Clip::Image(image) if (image.width, image.height) == (2, 1)));
         assert!(matches!(read_clipboard(&mut Fake(None, Some("x".into()))), Ok(Clip::Text(_))));
         assert!(read_clipboard(&mut Fake(None, None)).is_err());
+    }
+
+    /// What answers the question for an image with what is none.
+    struct Odd(Option<String>);
+
+    impl Clipboard for Odd {
+        fn text(&mut self) -> Result<Option<String>, String> {
+            Ok(self.0.clone())
+        }
+        fn image(&mut self) -> Result<Option<Pixels>, String> {
+            Err("incorrect type".to_owned())
+        }
+        fn set_text(&mut self, _text: &str) -> Result<(), String> {
+            Ok(())
+        }
+    }
+
+    #[test]
+    fn an_image_that_cannot_be_had_does_not_hide_a_text() {
+        assert!(matches!(read_clipboard(&mut Odd(Some("x".into()))), Ok(Clip::Text(_))));
+        assert_eq!(read_clipboard(&mut Odd(None)).expect_err("nothing"), "incorrect type");
     }
 
     #[test]

@@ -141,6 +141,41 @@ mod tests {
     }
 
     #[test]
+    fn b134_what_is_too_large_is_made_smaller_whatever_it_holds() {
+        // Noise does not compress.
+        let mut random = fastrand::Rng::with_seed(7);
+        let pixels = image::RgbImage::from_fn(1900, 1900, |_, _| image::Rgb(std::array::from_fn(|_| random.u8(..))));
+        let mut bytes = Cursor::new(Vec::new());
+        DynamicImage::ImageRgb8(pixels).write_to(&mut bytes, ImageFormat::Png).expect("written");
+        let bytes = bytes.into_inner();
+        assert!(bytes.len() > 9_000_000);
+        let image = prepare(bytes).expect("an image");
+        assert!(image.data.len() <= ENCODED && image.width >= 900, "{} {}", image.data.len(), image.width);
+    }
+
+    /// A photograph of a phone held upright: red at its top, stored lying on its side.
+    #[test]
+    fn b136_what_was_turned_stands_upright() {
+        let red_left =
+            image::RgbImage::from_fn(64, 32, |x, _| image::Rgb(if x < 32 { [220, 20, 20] } else { [20, 20, 220] }));
+        let mut jpeg = Cursor::new(Vec::new());
+        DynamicImage::ImageRgb8(red_left).write_to(&mut jpeg, ImageFormat::Jpeg).expect("written");
+        let jpeg = jpeg.into_inner();
+        // One tag: 0x0112, a short, 6.
+        let mut exif = b"Exif\0\0II*\0\x08\0\0\0\x01\0\x12\x01\x03\0\x01\0\0\0\x06\0\0\0\0\0\0\0".to_vec();
+        let length = (exif.len() as u16 + 2).to_be_bytes();
+        let mut bytes = vec![0xff, 0xd8, 0xff, 0xe1, length[0], length[1]];
+        bytes.append(&mut exif);
+        bytes.extend_from_slice(&jpeg[2..]);
+        let image = prepare(bytes).expect("an image");
+        assert_eq!((image.width, image.height), (32, 64));
+        let sent = base64::engine::general_purpose::STANDARD.decode(&image.data).expect("base64");
+        let sent = image::load_from_memory(&sent).expect("decodes").to_rgb8();
+        assert!(sent.get_pixel(16, 8).0[0] > 150 && sent.get_pixel(16, 56).0[2] > 150);
+        assert_eq!(orientation(&base64::engine::general_purpose::STANDARD.decode(image.data).expect("base64")), 1);
+    }
+
+    #[test]
     fn b133_bmp_becomes_png() {
         let mut bytes = Cursor::new(Vec::new());
         DynamicImage::new_rgb8(3, 3).write_to(&mut bytes, ImageFormat::Bmp).expect("written");

@@ -19,6 +19,8 @@ pub mod clipboard;
 pub mod commands;
 pub mod draw;
 mod effects;
+#[cfg(debug_assertions)]
+mod fault;
 pub mod highlight;
 pub mod images;
 pub mod keys;

@@ -83,6 +83,8 @@ pub enum Done {
     Changed(PathBuf),
     /// The names of all themes.
     Themes(Vec<String>),
+    /// A text that the clipboard did not take, and why not.
+    Uncopied(String, String),
     /// A whole output from its file.
     Log(PathBuf, Result<String, String>),
 }
@@ -136,6 +138,8 @@ pub enum Effect {
     Attach(PathBuf, String),
     /// Put a text into the clipboard.
     Copy(String),
+    /// Ask the terminal to put a text into its clipboard.
+    CopyThroughTerminal(String),
     /// Read the key bindings.
     Bindings,
     /// Colour code.

@@ -504,6 +504,8 @@ impl Ui {
     fn frame(&mut self) -> io::Result<()> {
         let begun = Instant::now();
         self.app.now = begun;
+        #[cfg(debug_assertions)]
+        super::fault::provoke(&self.app);
         let scrolled = layout::layout(&mut self.app);
         let app = &self.app;
         let links = draw::links(app);
@@ -563,6 +565,10 @@ impl Ui {
             }
             Effect::Copy(text) => {
                 let bytes = self.runner.copy(&text);
+                self.write(&bytes);
+            }
+            Effect::CopyThroughTerminal(text) => {
+                let bytes = self.runner.copy_through_terminal(&text);
                 self.write(&bytes);
             }
             other => self.runner.run(other),

@@ -79,6 +79,8 @@ pub struct TreePane {
     pub query: String,
     /// Whether the transcript shows the branch of the chosen node in place of its own.
     pub previewing: bool,
+    /// The node that stands for the leaf: the leaf itself, or the nearest one above it that is shown.
+    pub leaf: Option<usize>,
     folded: HashSet<usize>,
     built: Option<(usize, Option<usize>)>,
 }
@@ -153,6 +155,7 @@ impl TreePane {
 
     fn build(&mut self, tree: &Tree) {
         self.rows.clear();
+        self.leaf = tree.path(tree.leaf()).into_iter().rev().find(|node| self.shows(tree, *node));
         let mut on_path = vec![false; tree.nodes().len()];
         for index in tree.path(tree.leaf()) {
             on_path[index] = true;

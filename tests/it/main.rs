@@ -1,13 +1,16 @@
 //! Integration tests: one binary, so that it is linked once.
 
+mod clipboard;
 mod compaction;
 mod conformance;
 mod control;
 mod durable;
 mod layout;
+mod leaving;
 mod link;
 mod main_job;
 mod plugins;
+mod pointer;
 mod providers;
 mod rewind;
 mod screen;

@@ -252,7 +252,7 @@ fn a_model_that_a_server_offers_is_added_from_the_picker() {
     let mut pty = Pty::start(&home, &[]);
     ready(&pty);
     pty.send("\x0c");
-    pty.wait_for("Ctrl+A more");
+    pty.wait_for("^A more");
     pty.send("\x01");
     pty.wait_for("mock/brand-new");
     pty.send("\r");

@@ -20,7 +20,7 @@ fn at(log: &str, what: &str) -> usize {
 }
 
 /// traps.md B80 and the conduct of tui.md.
-fn given_back(raw: &[u8]) {
+pub fn given_back(raw: &[u8]) {
     let log = String::from_utf8_lossy(raw);
     assert!(at(&log, "\x1b[?1049h") < at(&log, "\x1b[>5u"), "keyboard flags are pushed on the alternate screen");
     assert!(at(&log, "\x1b[<u") < at(&log, "\x1b[?1049l"), "and popped before it is left");
@@ -28,18 +28,20 @@ fn given_back(raw: &[u8]) {
         let (on, off) = (format!("\x1b[{switch}h"), format!("\x1b[{switch}l"));
         assert!(log.rfind(&on).is_none_or(|on| log.rfind(&off).is_some_and(|off| on < off)), "{switch} stays on");
     }
+    assert!(log.rfind("\x1b[?7h") > log.rfind("\x1b[?7l"), "lines wrap no longer");
     assert!(log.rfind("\x1b[?25h") > log.rfind("\x1b[?25l"), "the cursor stays hidden");
 }
 
 #[test]
 fn quitting_gives_the_terminal_back() {
     let (_home, mut pty) = started(&[]);
-    let raw = pty.modes();
+    let (raw, before) = pty.settings();
+    assert_ne!(raw, before);
     pty.send("\x04");
     while pty.runs() {
         std::thread::yield_now();
     }
-    assert_ne!(pty.modes(), raw, "the modes are back");
+    assert_eq!(pty.settings().0, before, "the settings are back");
     let (status, log) = pty.end();
     assert!(status.success());
     given_back(&log);

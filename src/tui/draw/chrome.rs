@@ -116,7 +116,7 @@ pub(super) fn status(app: &AppState, buffer: &mut Buffer) {
         let seconds = app.run.since.map_or(0, |since| app.now.saturating_duration_since(since).as_secs());
         let mut rest = String::new();
         if seconds > 0 {
-            rest.push_str(&format!(" · {}", tool::time(std::time::Duration::from_secs(seconds))));
+            rest.push_str(&format!(" · {}", tool::clock(seconds)));
         }
         let room = |rest: &str| usize::from(area.width).saturating_sub(4 + text::width(rest));
         let long = format!("{rest} · esc to interrupt");

@@ -114,6 +114,9 @@ fn frame(buffer: &mut Buffer, area: Rect, style: Style, title: &[Span]) {
 }
 
 #[cfg(test)]
+#[path = "pictures_tests.rs"]
+mod pictures;
+#[cfg(test)]
 #[path = "scenes_tests.rs"]
 mod scenes;
 #[cfg(test)]

@@ -34,20 +34,27 @@ pub(super) fn pane(app: &AppState, buffer: &mut Buffer) {
     }
 }
 
-fn title(app: &AppState, buffer: &mut Buffer, area: Rect, name: &str, rest: &str) {
+/// The title of a pane: its name, what it shows, and at the right the place in it, where there is room.
+fn title(app: &AppState, buffer: &mut Buffer, area: Rect, name: &str, rest: &str, place: &str) {
     let bold = with(app.theme.style(Token::Heading), Modifier::BOLD);
-    let room = usize::from(area.width).saturating_sub(text::width(name) + 4);
+    let width = text::width(place) as u16;
+    let taken = if width > 0 && width + 28 < area.width { width + 1 } else { 0 };
+    if taken > 0 {
+        buffer.set_string(area.right() - width, area.y, place, app.theme.style(Token::Dim));
+    }
+    let room = usize::from(area.width.saturating_sub(taken)).saturating_sub(text::width(name) + 4);
     let row =
         [Span::new(format!(" {name}  "), bold), Span::new(text::ellipsis(rest, room), app.theme.style(Token::Dim))];
     spans(buffer, area.x, area.y, area.width, &row);
 }
 
 fn tree(app: &AppState, pane: &TreePane, buffer: &mut Buffer, area: Rect) {
-    let mut rest = format!("{} · {} nodes", pane.filter.name(), pane.rows.len());
+    let nodes = if pane.rows.len() == 1 { "node" } else { "nodes" };
+    let mut rest = format!("{} · {} {nodes}", pane.filter.name(), pane.rows.len());
     if !pane.query.is_empty() {
         rest.push_str(&format!(" · “{}”", text::visible(&pane.query)));
     }
-    title(app, buffer, area, "TREE", &rest);
+    title(app, buffer, area, "TREE", &rest, "");
     let rows = usize::from(area.height.saturating_sub(2));
     let session = &app.session.tree;
     let (dim, accent) = (app.theme.style(Token::Dim), app.theme.style(Token::Accent));
@@ -57,7 +64,7 @@ fn tree(app: &AppState, pane: &TreePane, buffer: &mut Buffer, area: Rect) {
         let (who, words) = summary(&node.entry);
         let style = if row.on_path { Style::new() } else { dim };
         let mut line = vec![Span::new(format!(" {}", row.guides), app.theme.style(Token::Border))];
-        if session.leaf() == Some(row.node) {
+        if pane.leaf == Some(row.node) {
             line.push(Span::new("● ", accent));
         }
         if row.folded {
@@ -79,7 +86,7 @@ fn tree(app: &AppState, pane: &TreePane, buffer: &mut Buffer, area: Rect) {
     if area.height > 3 {
         let actions = [
             ("tree.continue", "continue"),
-            ("tree.summarise", "with summary"),
+            ("tree.summarise", "summary"),
             ("tree.fork", "fork"),
             ("tree.label", "label"),
             ("tree.filter", "filter"),
@@ -97,17 +104,11 @@ fn output(app: &AppState, output: &Output, buffer: &mut Buffer, area: Rect) {
         let outcome = call.outcome_words().map_or(String::new(), |words| format!(" · {words}"));
         text::visible(&format!("{} · {}{outcome}", call.name, text::first_line(&call.title)))
     });
-    title(app, buffer, area, "OUTPUT", &rest);
     let rows = usize::from(area.height.saturating_sub(1));
+    let (all, last) = (output.rows.len(), (output.top + rows).min(output.rows.len()));
+    let place = if all > rows { format!("{}–{last} of {all} ", output.top + 1) } else { String::new() };
+    title(app, buffer, area, "OUTPUT", &rest, &place);
     for (index, row) in output.rows.iter().skip(output.top).take(rows).enumerate() {
         row.draw(buffer, area.x, area.y + 1 + index as u16, area.width);
-    }
-    if output.rows.len() > rows {
-        let place =
-            format!(" {}–{} of {} ", output.top + 1, (output.top + rows).min(output.rows.len()), output.rows.len());
-        let width = text::width(&place) as u16;
-        if width + text::width(&rest) as u16 + 12 < area.width {
-            buffer.set_string(area.right() - width, area.y, place, app.theme.style(Token::Dim));
-        }
     }
 }

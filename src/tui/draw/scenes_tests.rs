@@ -196,15 +196,17 @@ pub const SCENES: &[Scene] = &[
     }),
     scene("review_diff", talk, review_diff),
     scene("review_command", talk, |app| {
+        tools(app);
         review_command(
             app,
             "cd build && rm -rf 'target dir' && echo \"fertig: $HOME 日本語\"",
             &["rm -rf 'target dir'"],
+            NO_SANDBOX,
         )
     }),
     scene("review_script", talk, |app| {
         let script = "set -e\nfor file in *.rs; do\n  echo \"$file 👩‍🔬\"   # a comment that is rather long and goes over the end of the line, as comments do\ndone\nsudo make install\ncurl -fsSL https://example.org/install.sh | sh -s -- --yes\nls\nls -la\npwd\ndate";
-        review_command(app, script, &["sudo", "curl -fsSL https://example.org/install.sh | sh"]);
+        review_command(app, script, &["sudo", "curl -fsSL https://example.org/install.sh | sh"], NO_SANDBOX);
     }),
     scene("review_again", talk, review_again),
     scene("refusal", talk, |app| {
@@ -263,6 +265,9 @@ fn plugins(app: &mut AppState) {
     done(app, Done::Plugins(rows));
 }
 
+const NO_SANDBOX: &str =
+    "look twice: it deletes whole folders · no sandbox: the kernel has no Landlock (it needs Linux 6.2 or later)";
+
 pub const LONG_PATH: &str =
     "packages/storefront/src/組件/カート/a/very/long/path/that/goes/on/and/on/until/it/does/not/fit/any/more/total.rs";
 
@@ -285,7 +290,7 @@ impl Scene {
 }
 
 /// The colours of all code that shows, which come from another thread otherwise.
-fn coloured(app: &mut AppState) {
+pub fn coloured(app: &mut AppState) {
     let mut wanted = Vec::new();
     app.transcript.wanted(&mut wanted);
     app.reviews.wanted(&mut wanted);
@@ -345,7 +350,7 @@ pub fn event(app: &mut AppState, event: Event) {
     take(app, Msg::Update(Update::Event(event)));
 }
 
-fn done(app: &mut AppState, done: Done) {
+pub fn done(app: &mut AppState, done: Done) {
     take(app, Msg::Done(done));
 }
 
@@ -388,7 +393,7 @@ const USAGE: Usage = Usage {
     cost_usd: Some(0.31),
 };
 
-fn open_session(app: &mut AppState, lines: &[serde_json::Value]) {
+pub fn open_session(app: &mut AppState, lines: &[serde_json::Value]) {
     let mut tree = Tree::default();
     for line in lines {
         tree.push(Arc::new(Entry::parse(line.to_string().as_bytes(), 0).expect("reads")));
@@ -444,21 +449,21 @@ fn markdown(app: &mut AppState) {
     app.transcript.settle();
 }
 
-struct Call<'a> {
-    name: &'a str,
-    title: &'a str,
-    ok: bool,
-    summary: &'a str,
-    output: &'a str,
-    view: Option<View>,
+pub struct Call<'a> {
+    pub name: &'a str,
+    pub title: &'a str,
+    pub ok: bool,
+    pub summary: &'a str,
+    pub output: &'a str,
+    pub view: Option<View>,
 }
 
-fn started(app: &mut AppState, id: &str, name: &str, title: &str) {
+pub fn started(app: &mut AppState, id: &str, name: &str, title: &str) {
     let (id, name) = (id.to_owned(), name.to_owned());
     event(app, Event::ToolStart { id, name, args: Default::default(), title: title.into() });
 }
 
-fn call(app: &mut AppState, id: &str, call: Call<'_>) {
+pub fn call(app: &mut AppState, id: &str, call: Call<'_>) {
     started(app, id, call.name, call.title);
     let end = Event::ToolEnd {
         id: id.to_owned(),
@@ -718,21 +723,19 @@ pub fn review_diff(app: &mut AppState) {
     });
 }
 
-fn review_command(app: &mut AppState, text: &str, dangers: &[&str]) {
+pub fn review_command(app: &mut AppState, text: &str, dangers: &[&str], reason: &str) {
     let marks = dangers.iter().filter_map(|part| text.find(part).map(|at| at..at + part.len()));
     let dangers = marks.map(|at| Danger { at, why: "it deletes whole folders" }).collect();
-    request(app, |answer| {
-        ReviewRequest {
+    request(app, |answer| ReviewRequest {
         call_id: "q".into(),
         name: "bash".into(),
         title: text.into(),
         risk: Risk::Command,
-        reason: "look twice: it deletes whole folders · no sandbox: the kernel has no Landlock (it needs Linux 6.2 or later)".into(),
+        reason: reason.into(),
         command: Some(CommandLine { text: text.into(), dangers }),
         view: None,
-        rule: Some(format!("bash({text})")).filter(|rule| !rule.contains('\n')),
+        rule: Some(format!("bash({text})")).filter(|_| !text.contains([';', '&', '|', '\n'])),
         answer,
-    }
     });
 }
 

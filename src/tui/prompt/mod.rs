@@ -119,7 +119,8 @@ impl Prompt {
     /// Takes a paste: literally, or as a chip where it is long.
     pub fn paste(&mut self, text: &str) {
         let text = crate::text::clean(&text.replace("\r\n", "\n").replace('\r', "\n")).replace('\t', "    ");
-        let lines = text.matches('\n').count() + 1;
+        // A line break at the end begins no further line.
+        let lines = text.lines().count();
         if lines > PASTE_LINES || text.chars().nth(PASTE_CHARS).is_some() {
             let mark = self.chips.add_paste(text, lines);
             self.insert(&mark);

@@ -45,7 +45,7 @@ fn b93_a_paste_is_sent_whole_whatever_was_done_around_it() {
     let paste: String = (0..50).map(|n| format!("line {n}\n")).collect();
     let mut prompt = with_text("see ");
     prompt.paste(&paste);
-    assert_eq!(prompt.text(), "see [paste #1 +51 lines]");
+    assert_eq!(prompt.text(), "see [paste #1 +50 lines]");
     prompt.step(Way::Back);
     assert_eq!(prompt.before_cursor(), "see ");
     prompt.insert("this: ");

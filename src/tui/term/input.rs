@@ -26,8 +26,10 @@ pub enum Input {
 
 /// How long a lone ESC may be the begin of a sequence.
 const ESCAPE: Duration = Duration::from_millis(25);
-/// How long `ESC [` and `ESC O` may be.
+/// How long `ESC [` and its like may be the begin of a sequence.
 const INTRODUCER: Duration = Duration::from_millis(300);
+/// How long the end of a reply may take. What has none must not swallow the keys that follow.
+const REPLY: Duration = Duration::from_secs(1);
 /// A read that comes this soon after a burst is part of it.
 const BURST: Duration = Duration::from_millis(30);
 /// No sequence is longer than this; what is, was none.
@@ -89,7 +91,8 @@ impl Decoder {
     pub fn patience(&self) -> Option<Duration> {
         match self.bytes.as_slice() {
             [0x1b] => Some(ESCAPE),
-            [0x1b, b'[' | b'O'] => Some(INTRODUCER),
+            [0x1b, b'[' | b'O' | b']' | b'P' | b'_' | b'^'] => Some(INTRODUCER),
+            [0x1b, b']' | b'P' | b'_', ..] => Some(REPLY),
             _ => None,
         }
     }
@@ -101,9 +104,11 @@ impl Decoder {
                 out.push(key(KeyCode::Esc, KeyModifiers::NONE));
                 self.escaped = Some(now);
             }
-            [0x1b, second @ (b'[' | b'O')] => {
+            [0x1b, second @ (b'[' | b'O' | b']' | b'P' | b'_' | b'^')] => {
                 out.push(key(KeyCode::Char(char::from(*second)), KeyModifiers::ALT));
             }
+            // A reply that broke off.
+            [0x1b, b']' | b'P' | b'_', ..] => {}
             _ => return,
         }
         self.bytes.clear();
@@ -257,7 +262,14 @@ fn escape(bytes: &[u8], out: &mut Vec<Input>) -> Step {
                 Step::Taken(3)
             }
         },
-        Some(b']' | b'P' | b'_' | b'^') => string(bytes, out),
+        Some(first @ (b']' | b'P' | b'_' | b'^')) => match bytes.get(2) {
+            None => Step::Wait,
+            Some(second) if begins_reply(*first, *second) => string(bytes, out),
+            Some(_) => {
+                out.push(key(KeyCode::Char(char::from(*first)), KeyModifiers::ALT));
+                Step::Taken(2)
+            }
+        },
         Some(0x1b) => {
             out.push(key(KeyCode::Esc, KeyModifiers::NONE));
             Step::Taken(1)
@@ -274,6 +286,16 @@ fn escape(bytes: &[u8], out: &mut Vec<Input>) -> Step {
             Err(Step::Taken(length)) => Step::Taken(length + 1),
             Err(Step::Wait) => Step::Wait,
         },
+    }
+}
+
+/// Whether a terminal's reply goes on like that; else it was a key with Alt, and another behind it.
+fn begins_reply(first: u8, second: u8) -> bool {
+    match first {
+        b']' => second.is_ascii_digit(),
+        b'P' => second.is_ascii_digit() || matches!(second, b'!' | b'>' | b'$' | b'+'),
+        b'_' => second == b'G',
+        _ => false,
     }
 }
 

@@ -106,3 +106,69 @@ proptest::proptest! {
         decode(&pieces);
     }
 }
+
+/// Keys with Alt begin as replies do: Alt+_ once swallowed whatever was typed after it.
+#[test]
+fn a_key_with_alt_is_no_reply_that_never_ends() {
+    for key in [b']', b'P', b'_', b'^', b'X', b'[', b'O', b'n', b'\\'] {
+        let alt = (KeyCode::Char(char::from(key)), KeyModifiers::ALT);
+        let mut decoder = Decoder::default();
+        let mut out = Vec::new();
+        let now = Instant::now();
+        decoder.feed(&[0x1b, key], now, &mut out);
+        if decoder.patience().is_some() {
+            decoder.expire(now, &mut out);
+        }
+        decoder.feed(b"a", now, &mut out);
+        let pressed = |input: &Input| match input {
+            Input::Key(key) => (key.code, key.modifiers),
+            other => panic!("{other:?}"),
+        };
+        assert_eq!(out.iter().map(pressed).collect::<Vec<_>>(), [alt, (KeyCode::Char('a'), NONE)]);
+    }
+    // Typed fast, in one read.
+    assert_eq!(keys(&[b"\x1b_z"]), [(KeyCode::Char('_'), KeyModifiers::ALT), (KeyCode::Char('z'), NONE)]);
+    // A reply that breaks off types nothing, and what follows counts.
+    let mut decoder = Decoder::default();
+    let mut out = Vec::new();
+    let now = Instant::now();
+    decoder.feed(b"\x1b]11;rgb:00", now, &mut out);
+    assert_eq!(decoder.patience(), Some(REPLY));
+    decoder.expire(now, &mut out);
+    decoder.feed(b"b", now, &mut out);
+    assert_eq!(out, [key(KeyCode::Char('b'), NONE)]);
+    // One that comes in pieces is one.
+    assert_eq!(decode(&[b"\x1b]11;rgb:ff", b"ff/0000/0000\x1b", b"\\"]), [Input::Background(255, 0, 0)]);
+}
+
+/// Every key that something is bound to comes in, as far as terminals without enhancements send it.
+#[test]
+fn every_bound_key_of_old_terminals_comes_in_and_leaves_nothing_behind() {
+    for action in crate::tui::actions::ACTIONS {
+        for name in action.keys {
+            let (rest, alt) = name.strip_prefix("alt+").map_or((*name, false), |rest| (rest, true));
+            let (rest, ctrl) = rest.strip_prefix("ctrl+").map_or((rest, false), |rest| (rest, true));
+            let mut letters = rest.chars();
+            let (Some(letter), None) = (letters.next(), letters.next()) else { continue };
+            let byte = match (ctrl, letter) {
+                (false, letter) => letter as u8,
+                (true, 'a'..='z' | '_') => letter.to_ascii_uppercase() as u8 - 0x40,
+                // Terminals without enhancements have no code for these.
+                (true, _) => continue,
+            };
+            let bytes = if alt { vec![0x1b, byte] } else { vec![byte] };
+            let mut decoder = Decoder::default();
+            let mut out = Vec::new();
+            let now = Instant::now();
+            decoder.feed(&bytes, now, &mut out);
+            decoder.expire(now, &mut out);
+            let [Input::Key(event)] = out.as_slice() else { panic!("{name}: {out:?}") };
+            let chord = crate::tui::keys::Chord::of(event);
+            let bound = crate::tui::keys::Bindings::default().find(action.scope, chord).map(|action| action.name);
+            // Enter, Tab, Backspace and Ctrl+J, I, H share their codes.
+            let shared = ctrl && matches!(letter, 'h' | 'i' | 'm');
+            assert!(bound == Some(action.name) || shared, "{name}: {chord}, {bound:?}");
+            assert!(decoder.patience().is_none(), "{name}");
+        }
+    }
+}

@@ -6,7 +6,7 @@ use std::time::Instant;
 use super::Transcript;
 use super::block::{Kind, Tone};
 use super::tool::{Live, Outcome, State, Tool, images_of};
-use crate::event::{ChangeReason, Decision, Event};
+use crate::event::{ChangeReason, Decision, Event, UserSource};
 use crate::message::{AssistantMessage, Block as Content, Message, StopReason, text_of};
 use crate::session::{Body, Entry, EntryId, Record, Tree};
 use crate::tui::words;
@@ -208,6 +208,8 @@ impl Transcript {
                 self.finish_live();
                 self.turn = self.blocks.len();
             }
+            // A command of the person's own is shown as one: it has a row already.
+            Event::User { source: UserSource::Shell, .. } => {}
             Event::User { text, images, entry, .. } => {
                 // The entry was appended before, and tells more of them.
                 let known = self.images.take().filter(|(id, _)| Some(id.0) == entry).map(|(_, labels)| labels);

@@ -196,7 +196,7 @@ impl Tool {
             // Fractions of a second would only flicker.
             State::Running(since) => match now.saturating_duration_since(*since).as_secs() {
                 0 => {}
-                seconds => right.push(Span::new(time(Duration::from_secs(seconds)), dim)),
+                seconds => right.push(Span::new(clock(seconds), dim)),
             },
             State::Done(outcome) => {
                 let (sign, token) = if outcome.ok { ("✓", Token::Success) } else { ("✗", Token::Error) };
@@ -518,6 +518,11 @@ fn diff(hunks: &[Hunk], width: u16, theme: &Theme, extent: Extent) -> Vec<Row> {
         rows.push(more(hidden, "more", theme));
     }
     rows
+}
+
+/// How long something goes on, in whole seconds: `3s`, `2m05s`.
+pub fn clock(seconds: u64) -> String {
+    if seconds < 60 { format!("{seconds}s") } else { time(Duration::from_secs(seconds)) }
 }
 
 /// A duration in few characters: `4ms`, `3.2s`, `2m05s`, `1h02m`.

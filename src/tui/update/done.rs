@@ -65,6 +65,11 @@ pub fn done(app: &mut AppState, done: Done, effects: &mut Vec<Effect>) {
             effects.push(Effect::Command(crate::agent::Command::SetModel(reference)));
         }
         Done::Toast(text, tone) => app.tell(text, tone),
+        // A display that is named may be gone, as in a multiplexer that outlived it: the terminal is asked in its place.
+        Done::Uncopied(text, error) => {
+            tracing::debug!(error, "the clipboard took no text");
+            effects.push(Effect::CopyThroughTerminal(text));
+        }
         Done::Bindings(bindings, problems) => {
             app.bindings = *bindings;
             for problem in problems {

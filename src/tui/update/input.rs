@@ -235,6 +235,8 @@ fn ask_key(app: &mut AppState, event: &KeyEvent, effects: &mut Vec<Effect>) {
         super::tree::finish(app);
     }
     app.pending = None;
+    // What was asked over something leads back to it.
+    app.overlay = app.overlay.take().or_else(|| app.below.take().filter(|_| answer.effects.is_empty()));
     effects.extend(answer.effects);
 }
 
@@ -257,7 +259,9 @@ fn line_key(app: &mut AppState, event: &KeyEvent, effects: &mut Vec<Effect>) {
 }
 
 fn line_cancelled(app: &mut AppState) {
-    match app.overlay.take() {
+    let cancelled = app.overlay.take();
+    app.overlay = app.below.take();
+    match cancelled {
         Some(Overlay::Line(_, LineFor::Search)) => app.search = None,
         Some(Overlay::Line(_, LineFor::TreeFilter)) => {
             super::tree::change(app, |pane, tree| {
@@ -295,11 +299,10 @@ fn line_taken(app: &mut AppState, line: &LineInput, purpose: LineFor, effects: &
         LineFor::TreeFilter => {}
         LineFor::Label(target) => effects.push(Effect::Command(Command::Label { target, label: given })),
         LineFor::Name => effects.push(Effect::Command(Command::Name(text))),
-        LineFor::Rename(path) => {
-            if let Some(name) = given {
-                effects.push(Effect::Rename(path, name));
-            }
-        }
+        LineFor::Rename(path) => match given {
+            Some(name) => effects.push(Effect::Rename(path, name)),
+            None => app.overlay = app.below.take(),
+        },
         LineFor::Refusal => app.reviews.answer(ReviewAnswer::No(text)),
     }
 }

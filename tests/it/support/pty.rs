@@ -1,6 +1,7 @@
 //! The real binary in a real pty, its screen parsed by a real terminal parser.
 
 use std::io::{Read, Write};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread;
 
@@ -23,6 +24,16 @@ pub struct Pty {
     writer: Box<dyn Write + Send>,
     child: Box<dyn Child + Send + Sync>,
     sent: Arc<(Mutex<Sent>, Condvar)>,
+    /// The terminal's settings before the program began.
+    before: String,
+    /// Reads what the program sends, until the terminal is gone or `hung_up`.
+    reader: Option<thread::JoinHandle<()>>,
+    hung_up: Arc<AtomicBool>,
+}
+
+/// All of a terminal's settings, to be compared.
+fn settings_of(master: &(dyn MasterPty + Send)) -> String {
+    format!("{:?}", master.get_termios().expect("settings"))
 }
 
 impl Pty {
@@ -36,10 +47,27 @@ impl Pty {
         Self::open(home, arguments, variables, 100, 30)
     }
 
+    /// Starts a shell with job control.
+    pub fn shell(home: &TestHome) -> Self {
+        Self::program("sh", home, &["-i"], &[("PS1", "ready> "), ("HISTFILE", "/dev/null")], 100, 30)
+    }
+
     fn open(home: &TestHome, arguments: &[&str], variables: &[(&str, &str)], columns: u16, rows: u16) -> Self {
+        Self::program(env!("CARGO_BIN_EXE_violin"), home, arguments, variables, columns, rows)
+    }
+
+    fn program(
+        program: &str,
+        home: &TestHome,
+        arguments: &[&str],
+        variables: &[(&str, &str)],
+        columns: u16,
+        rows: u16,
+    ) -> Self {
         let size = PtySize { rows, cols: columns, pixel_width: 0, pixel_height: 0 };
         let pair = native_pty_system().openpty(size).expect("a pty");
-        let mut command = CommandBuilder::new(env!("CARGO_BIN_EXE_violin"));
+        let before = settings_of(&*pair.master);
+        let mut command = CommandBuilder::new(program);
         command.args(arguments);
         command.cwd(home.project());
         command.env_clear();
@@ -55,7 +83,9 @@ impl Pty {
         let parser = vt100::Parser::new(rows, columns, 1000);
         let sent = Arc::new((Mutex::new(Sent { parser, raw: Vec::new(), closed: false }), Condvar::new()));
         let shared = sent.clone();
-        thread::spawn(move || {
+        let hung_up = Arc::new(AtomicBool::new(false));
+        let gone = hung_up.clone();
+        let reader = thread::spawn(move || {
             let mut buffer = [0; 16 * 1024];
             loop {
                 let read = reader.read(&mut buffer).unwrap_or(0);
@@ -64,13 +94,14 @@ impl Pty {
                 sent.parser.process(&buffer[..read]);
                 sent.raw.extend_from_slice(&buffer[..read]);
                 shared.1.notify_all();
-                if read == 0 {
+                if read == 0 || gone.load(Ordering::SeqCst) {
                     return;
                 }
             }
         });
+        let reader = Some(reader);
         let writer = pair.master.take_writer().expect("a writer");
-        Pty { master: pair.master, writer, child, sent }
+        Pty { master: pair.master, writer, child, sent, before, reader, hung_up }
     }
 
     /// Types bytes.
@@ -118,9 +149,40 @@ impl Pty {
         self.wait(&format!("`{text}` shows"), |screen| screen.contains(text));
     }
 
-    /// The terminal's local modes: echo, line editing and the like.
-    pub fn modes(&self) -> u32 {
-        self.master.get_termios().expect("modes").local_flags.bits()
+    /// All of the terminal's settings, and those from before the program began.
+    pub fn settings(&self) -> (String, String) {
+        (settings_of(&*self.master), self.before.clone())
+    }
+
+    /// The characters whose background is not the terminal's own, row by row.
+    pub fn marked(&self) -> Vec<String> {
+        let sent = lock(&self.sent.0);
+        let screen = sent.parser.screen();
+        let (rows, columns) = screen.size();
+        let row = |y| {
+            let cells = (0..columns).filter_map(|x| screen.cell(y, x));
+            cells.filter(|cell| cell.bgcolor() != vt100::Color::Default).map(|cell| cell.contents()).collect::<String>()
+        };
+        (0..rows).map(row).filter(|text| !text.is_empty()).collect()
+    }
+
+    /// The terminal vanishes, as when its window is closed; how the program ended.
+    pub fn vanish(mut self) -> ExitStatus {
+        self.hung_up.store(true, Ordering::SeqCst);
+        // The reader looks at that when something comes: a key makes the program draw.
+        self.send("x");
+        self.reader.take().expect("a reader").join().expect("it only reads");
+        let Pty { child, master, writer, .. } = &mut self;
+        *writer = Box::new(std::io::sink());
+        *master = native_pty_system().openpty(PtySize::default()).expect("a pty").master;
+        let begun = std::time::Instant::now();
+        loop {
+            if let Some(status) = child.try_wait().expect("a status") {
+                return status;
+            }
+            assert!(begun.elapsed() < PATIENCE, "it goes on without a terminal");
+            thread::yield_now();
+        }
     }
 
     /// Whether the program runs.
