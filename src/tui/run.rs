@@ -104,9 +104,9 @@ const STREAM_FRAME: Duration = Duration::from_millis(33);
 const TICK: Duration = Duration::from_millis(100);
 /// Between two looks at whether a job in the background was brought to the front.
 const BACKGROUND: Duration = Duration::from_millis(250);
-/// For so long updates wait for each other in the channel once some were taken: none is worth waking up for before the
-/// next frame can be drawn.
-const HOLD: Duration = Duration::from_millis(12);
+/// For so long updates wait for each other in the channel once some were taken, unless a frame is due before: nothing
+/// is worth waking up for that cannot be drawn yet.
+const HOLD: Duration = FRAME;
 /// So many updates at once are a flood: while it lasts, code is shown plain, since it will have passed by the time that
 /// it could be coloured.
 const FLOOD: usize = 256;
@@ -146,7 +146,16 @@ pub async fn run(
     let mut agent_gone = false;
     loop {
         ui.now();
-        ui.draw_if_due()?;
+        if ui.frame_at().is_some_and(|at| at <= ui.app.now) {
+            // What waits is drawn along.
+            while batch.len() < BATCH
+                && let Ok(update) = updates.try_recv()
+            {
+                batch.push(update);
+            }
+            ui.take_updates(&mut batch);
+            ui.frame()?;
+        }
         if let Some(exit) = ui.exit.take() {
             // The agent ends what goes on by itself when its commands end.
             return Ok(exit);
@@ -191,13 +200,7 @@ pub async fn run(
             count = updates.recv_many(&mut batch, BATCH), if !agent_gone && !ui.holds() => {
                 agent_gone = count == 0;
                 ui.now();
-                if count >= FLOOD {
-                    ui.flood = ui.app.now + FLOOD_LASTS;
-                }
-                ui.hold = ui.app.now + HOLD;
-                for update in batch.drain(..) {
-                    ui.take_update(update);
-                }
+                ui.take_updates(&mut batch);
                 if agent_gone {
                     ui.app.transcript.note("the agent ended; quit and start again", Tone::Error);
                     ui.app.dirty = true;
@@ -359,9 +362,17 @@ impl Ui {
         }
     }
 
-    fn take_update(&mut self, update: Update) {
-        self.urgent |= !is_stream(&update);
-        self.take(Msg::Update(update));
+    fn take_updates(&mut self, batch: &mut Vec<Update>) {
+        if !batch.is_empty() {
+            self.hold = self.app.now + HOLD;
+        }
+        if batch.len() >= FLOOD {
+            self.flood = self.app.now + FLOOD_LASTS;
+        }
+        for update in batch.drain(..) {
+            self.urgent |= !is_stream(&update);
+            self.take(Msg::Update(update));
+        }
     }
 
     fn take_done(&mut self, done: Done) -> io::Result<()> {
@@ -492,13 +503,6 @@ impl Ui {
         let hold = self.holds().then_some(self.hold);
         let colour = self.plain.then_some(self.flood);
         [self.frame_at(), self.tick_at(), self.escape, look, hold, colour].into_iter().flatten().min()
-    }
-
-    fn draw_if_due(&mut self) -> io::Result<()> {
-        if self.frame_at().is_some_and(|at| at <= self.app.now) {
-            self.frame()?;
-        }
-        Ok(())
     }
 
     fn frame(&mut self) -> io::Result<()> {
