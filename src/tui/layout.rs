@@ -9,7 +9,7 @@ use super::term::Scrolled;
 use super::transcript::block::Look;
 use super::transcript::row::{Row, Span};
 use super::transcript::tool::Extent;
-use super::transcript::{Kind, Search, Transcript, tool};
+use super::transcript::{Anchor, Kind, Search, Transcript, tool};
 use crate::theme::Token;
 
 /// Least columns for a pane beside the transcript.
@@ -47,6 +47,7 @@ pub fn layout(app: &mut AppState) -> Option<Scrolled> {
     }
     transcript.layout(app.look(), app.regions.transcript.height);
     app.transcript = transcript;
+    app.regions.mark = mark(app);
     pane(app);
     overlay(app);
     popup(app);
@@ -117,6 +118,19 @@ fn regions(app: &mut AppState) {
         }
     }
     app.regions = r;
+}
+
+/// The mark that leads back to the transcript's end: there where the end is not in sight.
+pub const MARKS: [&str; 2] = [" ↓ more ", " ↓ new "];
+
+fn mark(app: &AppState) -> Rect {
+    let region = app.regions.transcript;
+    let covered = app.pane.is_some() && !app.regions.side_by_side;
+    if app.transcript.anchor == Anchor::End || covered || region.height < 3 || region.width < 13 {
+        return Rect::default();
+    }
+    let width = crate::text::width(MARKS[usize::from(app.transcript.news)]) as u16;
+    Rect { x: region.right() - width - 1, y: region.bottom() - 1, width, height: 1 }
 }
 
 /// The newest call, which the output pane follows.

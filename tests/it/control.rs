@@ -129,7 +129,7 @@ fn a_command_that_the_sandbox_stopped_is_offered_and_never_run_again_by_itself()
     pty.enter("leave");
     pty.wait_for("failed because of the sandbox");
     answer(&mut pty, "y", "home/two");
-    answer(&mut pty, "n", "in its stead");
+    answer(&mut pty, "n", "do instead");
     pty.enter("stay in");
     pty.wait_for("all over");
     assert!(home.home().join("one").exists() && !home.home().join("two").exists());
@@ -219,7 +219,7 @@ fn every_answer_of_the_dialog_does_what_it_says() {
     answer(&mut pty, "a", "touch refused");
     let saved = fs::read_to_string(home.home().join(".violin/agent/settings.json")).expect("there");
     assert!(saved.contains("// mine") && saved.contains("bash(cargo --version)"), "{saved}");
-    answer(&mut pty, "n", "in its stead");
+    answer(&mut pty, "n", "do instead");
     pty.enter("use the other tool");
     pty.wait("it is asked", |screen| screen.contains("echo interrupted") && screen.contains("yes, once"));
     pty.send("\x1b");
