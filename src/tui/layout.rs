@@ -70,15 +70,19 @@ fn regions(app: &mut AppState) {
         return;
     }
     let header = u16::from(height >= 8);
-    let footer = u16::from(height >= 7);
+    let mut footer = u16::from(height >= 7);
     let border = if height >= 9 { 2 } else { 0 };
     let text_width = width.saturating_sub(if border > 0 { 6 } else { 3 });
     let wanted = app.prompt.layout(text_width).min(usize::from(u16::MAX)) as u16;
     let text = wanted.clamp(1, (height / 3).max(1));
     let review = app.reviews.lay(width, height, &app.theme, app.generation);
-    let prompt = text + border;
-    let queue = (app.queue.len() as u16).min(4).min(height / 6);
+    let mut prompt = text + border;
+    let mut queue = (app.queue.len() as u16).min(4).min(height / 6);
     let status = u16::from(height >= 6);
+    if review > 0 && header + footer + prompt + queue + status + review >= height {
+        // The question takes the keys: where there is not room for both, what is written waits out of sight.
+        (prompt, footer, queue) = (0, 0, 0);
+    }
     let used = header + footer + prompt + queue + status + review;
     let body = height.saturating_sub(used).max(1);
     let mut y = 0;
