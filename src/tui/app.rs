@@ -225,6 +225,8 @@ pub struct Regions {
     pub cleared: Rect,
     /// Completions.
     pub popup: Rect,
+    /// The mark that leads back to the transcript's end.
+    pub mark: Rect,
     /// Whether the pane stands beside the transcript.
     pub side_by_side: bool,
     /// Whether there is room for anything at all.

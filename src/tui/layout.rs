@@ -9,7 +9,7 @@ use super::term::Scrolled;
 use super::transcript::block::Look;
 use super::transcript::row::{Row, Span};
 use super::transcript::tool::Extent;
-use super::transcript::{Kind, Search, Transcript, tool};
+use super::transcript::{Anchor, Kind, Search, Transcript, tool};
 use crate::theme::Token;
 
 /// Least columns for a pane beside the transcript.
@@ -47,6 +47,7 @@ pub fn layout(app: &mut AppState) -> Option<Scrolled> {
     }
     transcript.layout(app.look(), app.regions.transcript.height);
     app.transcript = transcript;
+    app.regions.mark = mark(app);
     pane(app);
     overlay(app);
     popup(app);
@@ -69,15 +70,19 @@ fn regions(app: &mut AppState) {
         return;
     }
     let header = u16::from(height >= 8);
-    let footer = u16::from(height >= 7);
+    let mut footer = u16::from(height >= 7);
     let border = if height >= 9 { 2 } else { 0 };
     let text_width = width.saturating_sub(if border > 0 { 6 } else { 3 });
     let wanted = app.prompt.layout(text_width).min(usize::from(u16::MAX)) as u16;
     let text = wanted.clamp(1, (height / 3).max(1));
     let review = app.reviews.lay(width, height, &app.theme, app.generation);
-    let prompt = text + border;
-    let queue = (app.queue.len() as u16).min(4).min(height / 6);
+    let mut prompt = text + border;
+    let mut queue = (app.queue.len() as u16).min(4).min(height / 6);
     let status = u16::from(height >= 6);
+    if review > 0 && header + footer + prompt + queue + status + review >= height {
+        // The question takes the keys: where there is not room for both, what is written waits out of sight.
+        (prompt, footer, queue) = (0, 0, 0);
+    }
     let used = header + footer + prompt + queue + status + review;
     let body = height.saturating_sub(used).max(1);
     let mut y = 0;
@@ -117,6 +122,19 @@ fn regions(app: &mut AppState) {
         }
     }
     app.regions = r;
+}
+
+/// The mark that leads back to the transcript's end: there where the end is not in sight.
+pub const MARKS: [&str; 2] = [" ↓ more ", " ↓ new "];
+
+fn mark(app: &AppState) -> Rect {
+    let region = app.regions.transcript;
+    let covered = app.pane.is_some() && !app.regions.side_by_side;
+    if app.transcript.anchor == Anchor::End || covered || region.height < 3 || region.width < 13 {
+        return Rect::default();
+    }
+    let width = crate::text::width(MARKS[usize::from(app.transcript.news)]) as u16;
+    Rect { x: region.right() - width - 1, y: region.bottom() - 1, width, height: 1 }
 }
 
 /// The newest call, which the output pane follows.

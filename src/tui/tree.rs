@@ -155,7 +155,9 @@ impl TreePane {
 
     fn build(&mut self, tree: &Tree) {
         self.rows.clear();
-        self.leaf = tree.path(tree.leaf()).into_iter().rev().find(|node| self.shows(tree, *node));
+        // What is only left out by a search has not moved.
+        let shown = |node: &usize| !self.query.is_empty() || self.shows(tree, *node);
+        self.leaf = tree.path(tree.leaf()).into_iter().rev().find(shown);
         let mut on_path = vec![false; tree.nodes().len()];
         for index in tree.path(tree.leaf()) {
             on_path[index] = true;

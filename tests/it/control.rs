@@ -129,7 +129,7 @@ fn a_command_that_the_sandbox_stopped_is_offered_and_never_run_again_by_itself()
     pty.enter("leave");
     pty.wait_for("failed because of the sandbox");
     answer(&mut pty, "y", "home/two");
-    answer(&mut pty, "n", "in its stead");
+    answer(&mut pty, "n", "do instead");
     pty.enter("stay in");
     pty.wait_for("all over");
     assert!(home.home().join("one").exists() && !home.home().join("two").exists());
@@ -142,6 +142,27 @@ fn a_command_that_the_sandbox_stopped_is_offered_and_never_run_again_by_itself()
 }
 
 /// Gives an answer to the question that shows, and waits for what comes of it.
+/// From the gate to the screen: the command whole, its dangerous parts marked in place, whatever they are nested in.
+#[test]
+fn dangers_are_marked_in_the_command_that_is_asked_about() {
+    let command = "echo 'rm -r is a word' \"日本\" && bash -c 'rm -rf gone; ls' | wc -l\nsudo ls";
+    let server = Server::scripted([bash("c1", command), text("left alone")]);
+    let home = TestHome::new(&server, CHAT);
+    home.write_settings(json!({"mode": "ask"}));
+    let mut pty = Pty::start(&home, &[]);
+    pty.wait_for("F1 help");
+    pty.enter("go");
+    pty.wait_for("look twice: it deletes whole folders (line 1); it asks for the rights of another user (line 2)");
+    let screen = pty.screen();
+    for line in command.lines() {
+        assert!(screen.contains(line), "{line:?} is not on the screen:\n{screen}");
+    }
+    assert_eq!(pty.underlined(), ["rm -rf gone", "sudo"]);
+    answer(&mut pty, "n", "do instead");
+    pty.send("\r");
+    pty.wait("the run is over", |screen| !screen.contains("esc to interrupt") && screen.contains("left alone"));
+}
+
 fn answer(pty: &mut Pty, key: &str, shows: &str) {
     // A question that has just come takes no keys, so that nobody answers what they did not see; arrows are harmless.
     pty.wait_for("yes, once");
@@ -219,7 +240,7 @@ fn every_answer_of_the_dialog_does_what_it_says() {
     answer(&mut pty, "a", "touch refused");
     let saved = fs::read_to_string(home.home().join(".violin/agent/settings.json")).expect("there");
     assert!(saved.contains("// mine") && saved.contains("bash(cargo --version)"), "{saved}");
-    answer(&mut pty, "n", "in its stead");
+    answer(&mut pty, "n", "do instead");
     pty.enter("use the other tool");
     pty.wait("it is asked", |screen| screen.contains("echo interrupted") && screen.contains("yes, once"));
     pty.send("\x1b");

@@ -69,7 +69,7 @@ fn choose(pty: &mut Pty, words: &str) {
     pty.send(words);
     pty.wait_for(&format!("> {words}"));
     pty.send("\r");
-    pty.wait("the node is chosen", |screen| screen.contains("· 1 nodes") && !screen.contains("filter the tree"));
+    pty.wait("the node is chosen", |screen| screen.contains("· 1 node") && !screen.contains("filter the tree"));
 }
 
 #[test]

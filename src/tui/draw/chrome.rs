@@ -171,6 +171,9 @@ pub(super) fn queue(app: &AppState, buffer: &mut Buffer) {
 
 pub(super) fn prompt(app: &AppState, buffer: &mut Buffer) -> Position {
     let (area, inner) = (app.regions.prompt, app.regions.text);
+    if area.height == 0 {
+        return Position { x: area.x, y: area.y };
+    }
     let bordered = area.height > inner.height;
     if bordered {
         let shell = app.prompt.text().starts_with('!');
@@ -296,7 +299,7 @@ pub(super) fn popup(app: &AppState, buffer: &mut Buffer) {
         let row = [
             span(app, if chosen { " › " } else { "   " }, Token::Accent),
             Span::new(format!("{shown}{pad}  "), style),
-            span(app, item.detail.clone(), Token::Dim),
+            span(app, text::ellipsis(&item.detail, usize::from(area.width).saturating_sub(label + 6)), Token::Dim),
         ];
         spans(buffer, area.x, y, area.width, &row);
         if chosen {

@@ -173,7 +173,7 @@ const MOVES: &[&str] = &["scrolled", "selection", "help_end", "search", "search_
 fn b88_what_was_resized_equals_what_was_made_so() {
     for scene in SCENES.iter().filter(|scene| !MOVES.contains(&scene.name)) {
         let mut app = scene.app(120, 36);
-        for n in 0..50_u16 {
+        for n in 0..16_u16 {
             take(&mut app, Msg::Resize(20 + n * 7 % 100, 5 + n * 5 % 40));
             paint(&mut app);
         }
@@ -191,6 +191,18 @@ fn a_hit_that_is_looked_at_stays_in_sight_at_any_width() {
         let hit = app.search.as_ref().and_then(|search| search.current()).expect("a hit");
         assert!(app.transcript.view.contains(&hit.from.place), "at {width}");
     }
+}
+
+#[test]
+fn the_mark_leads_back_to_the_end() {
+    let mut app = SCENES.iter().find(|scene| scene.name == "scrolled").expect("a scene").app(80, 24);
+    let mark = app.regions.mark;
+    let (buffer, _) = paint(&mut app);
+    let shown: String = (mark.x..mark.right()).map(|x| buffer[(x, mark.y)].symbol().to_owned()).collect();
+    assert_eq!(shown, " ↓ new ");
+    super::scenes::mouse(&mut app, false, mark.x + 2, mark.y);
+    paint(&mut app);
+    assert_eq!((app.transcript.anchor, app.regions.mark.width), (crate::tui::transcript::Anchor::End, 0));
 }
 
 /// What a key answers, the first thing that is chosen, and what Esc does: nothing dangerous.
@@ -355,7 +367,7 @@ fn b74_frames_while_streaming_are_small() {
 #[test]
 fn b82_text_never_has_its_background_colour_in_any_theme() {
     for scene in SCENES {
-        let mut app = scene.app(120, 36);
+        let mut app = scene.app(80, 24);
         for (name, _) in crate::theme::BUILT_IN {
             for depth in [Depth::True, Depth::Ansi256, Depth::Ansi16, Depth::None] {
                 for cell in &in_theme(&mut app, (name, depth, true)).content {
@@ -388,7 +400,7 @@ fn b82_text_stands_out_from_its_ground() {
     let light = [(0xff, 0xff, 0xff), (0xfb, 0xfb, 0xf9), (0xfd, 0xf6, 0xe3)];
     for (theme, grounds) in [("violin-dark", &dark[..]), ("violin-light", &light[..])] {
         for scene in SCENES {
-            let mut app = scene.app(120, 36);
+            let mut app = scene.app(80, 24);
             let buffer = in_theme(&mut app, (theme, Depth::True, true));
             for cell in &buffer.content {
                 let ruled = "│─╭╮╰╯┼├└┤░█▏▌".contains(cell.symbol());

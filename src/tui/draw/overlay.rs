@@ -163,12 +163,8 @@ fn line(app: &AppState, line: &LineInput, purpose: &LineFor, buffer: &mut Buffer
 fn ask(app: &AppState, ask: &Ask, buffer: &mut Buffer, area: Rect) {
     frame(buffer, area, edge(app), &[]);
     let room = area.width.saturating_sub(4);
-    let mut y = area.y + 1;
-    for row in &ask.rows {
-        if y + 1 < area.bottom() {
-            row.draw(buffer, area.x + 2, y, room);
-        }
-        y += 1;
+    for (y, row) in (area.y + 1..area.bottom().saturating_sub(1)).zip(&ask.rows) {
+        row.draw(buffer, area.x + 2, y, room);
     }
     // The answers stand at the bottom, whatever there is room for above them.
     let answers = area.bottom().saturating_sub(1 + ask.answers.len() as u16).max(area.y + 1);

@@ -18,7 +18,9 @@ use crate::tui::msg::Done;
 use crate::tui::sources::ModelChoice;
 
 /// A picture: its file, and how its screen comes about.
-const PICTURES: &[(&str, fn(&mut AppState))] = &[("review", review), ("tree", tree), ("models", models)];
+type Picture = (&'static str, fn(&mut AppState));
+
+const PICTURES: &[Picture] = &[("review", review), ("tree", tree), ("models", models)];
 
 /// A test fails, is mended, and something is asked.
 fn review(app: &mut AppState) {

@@ -31,11 +31,15 @@ pub(super) fn review(app: &AppState, buffer: &mut Buffer) {
     let end = spans(buffer, area.x + 1, area.y, area.width.saturating_sub(2), &head);
     let scroll = app.reviews.scroll;
     if dialog.body.len() > dialog.shown && dialog.shown > 0 {
-        let (from, to, all) = (scroll + 1, scroll + dialog.shown, dialog.body.len());
-        let place = [Span::new(format!(" {from}–{to} of {all} · PgUp PgDn "), warning)];
-        let x = area.right().saturating_sub(width_of(&place) + 1);
-        if x > end {
-            spans(buffer, x, area.y, width_of(&place), &place);
+        let place = format!("{}–{} of {}", scroll + 1, scroll + dialog.shown, dialog.body.len());
+        // With its keys, where there is room for them.
+        for words in [format!(" {place} · PgUp PgDn "), format!(" {place} ")] {
+            let place = [Span::new(words, warning)];
+            let x = area.right().saturating_sub(width_of(&place) + 1);
+            if x > end {
+                spans(buffer, x, area.y, width_of(&place), &place);
+                break;
+            }
         }
     }
     let mut y = area.y + 1;

@@ -5,9 +5,10 @@ use ratatui::layout::Rect;
 use unicode_segmentation::UnicodeSegmentation;
 
 use super::super::app::AppState;
+use super::super::layout::MARKS;
 use super::super::term::Link;
 use super::super::transcript::block::Block;
-use super::super::transcript::{Anchor, Place, Row};
+use super::super::transcript::{Place, Row};
 use crate::text;
 use crate::theme::{Theme, Token};
 
@@ -28,10 +29,11 @@ pub(super) fn transcript(app: &AppState, buffer: &mut Buffer) {
     if app.transcript.blocks.is_empty() {
         welcome(app, buffer, area);
     }
-    if app.transcript.anchor != Anchor::End && area.height > 2 && area.width > 12 {
-        let (mark, token) = if app.transcript.news { (" ↓ new ", Token::Accent) } else { (" ↓ more ", Token::Dim) };
-        let x = area.right().saturating_sub(text::width(mark) as u16 + 1);
-        buffer.set_stringn(x, area.bottom() - 1, mark, usize::from(area.width), app.theme.style(token));
+    let mark = app.regions.mark;
+    if mark.width > 0 {
+        let token = if app.transcript.news { Token::Accent } else { Token::Dim };
+        let words = MARKS[usize::from(app.transcript.news)];
+        buffer.set_stringn(mark.x, mark.y, words, usize::from(mark.width), app.theme.style(token));
     }
 }
 

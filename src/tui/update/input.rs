@@ -397,7 +397,9 @@ fn mouse(app: &mut AppState, event: MouseEvent, effects: &mut Vec<Effect>) {
             if app.overlay.is_some() {
                 return overlay_click(app, at, effects);
             }
-            if regions.text.contains(at) {
+            if regions.mark.contains(at) {
+                app.transcript.to_end();
+            } else if regions.text.contains(at) {
                 app.prompt.click(at.x - regions.text.x, at.y - regions.text.y);
                 app.popup = None;
             } else if regions.pane.contains(at) {

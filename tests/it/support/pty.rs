@@ -156,12 +156,24 @@ impl Pty {
 
     /// The characters whose background is not the terminal's own, row by row.
     pub fn marked(&self) -> Vec<String> {
+        self.characters(|cell| cell.bgcolor() != vt100::Color::Default)
+    }
+
+    /// The characters that are underlined, row by row.
+    pub fn underlined(&self) -> Vec<String> {
+        self.characters(vt100::Cell::underline)
+    }
+
+    fn characters(&self, which: impl Fn(&vt100::Cell) -> bool) -> Vec<String> {
         let sent = lock(&self.sent.0);
         let screen = sent.parser.screen();
         let (rows, columns) = screen.size();
         let row = |y| {
-            let cells = (0..columns).filter_map(|x| screen.cell(y, x));
-            cells.filter(|cell| cell.bgcolor() != vt100::Color::Default).map(|cell| cell.contents()).collect::<String>()
+            let cells = (0..columns).filter_map(|x| screen.cell(y, x)).filter(|cell| which(cell));
+            // What was never written has no character.
+            cells
+                .map(|cell| if cell.has_contents() || cell.is_wide_continuation() { cell.contents() } else { " " })
+                .collect::<String>()
         };
         (0..rows).map(row).filter(|text| !text.is_empty()).collect()
     }
