@@ -11,7 +11,7 @@ use violin::tui::app::AppState;
 use violin::tui::highlight::Highlighter;
 use violin::tui::msg::Msg;
 use violin::tui::term::{Decoder, Painter};
-use violin::tui::transcript::{Kind, Look, Search, Tone, Transcript, Wanted};
+use violin::tui::transcript::{CodeOf, Kind, Look, Search, Transcript, Wanted};
 use violin::tui::update::update;
 use violin::tui::{draw, layout};
 
@@ -140,7 +140,14 @@ fn colours_of_100_lines(bencher: Bencher) {
     let mut block = 0;
     let mut colour = || {
         block += 1;
-        let wanted = Wanted { block, piece: 0, language: "rust".into(), from: 0, lines: lines.clone(), last: true };
+        let wanted = Wanted {
+            of: CodeOf::Block(block),
+            piece: 0,
+            language: "rust".into(),
+            from: 0,
+            lines: lines.clone(),
+            last: true,
+        };
         let sender = sender.clone();
         highlighter.ask(wanted, move |coloured| {
             let _ = sender.send(coloured.lines.len());
