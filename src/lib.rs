@@ -6,7 +6,7 @@
 //!
 //! | floor | modules | what |
 //! |---|---|---|
-//! | 0 | [`message`], [`event`], [`toolkit`], [`model`], [`choice`], [`home`], [`text`] | plain data that everybody names: messages, the event stream, what a tool is, what a model is; where files are; text on a terminal |
+//! | 0 | [`message`], [`event`], [`toolkit`], [`model`], [`choice`], [`home`], [`process`], [`text`] | plain data that everybody names: messages, the event stream, what a tool is, what a model is; where files are; how programs are started; text on a terminal |
 //! | 1 | [`config`], [`session`], [`provider`], [`theme`], [`watch`] | files under `~/.violin`; conversations as trees on disk, and the working tree's checkpoints; wire protocols over HTTP; themes; file watching. They do not know each other |
 //! | 2 | [`tool`], [`context`], [`plugin`] | the six tools and the sandbox of commands; rules, skills, templates, the system prompt, the conversation built from the tree; Lua plugins |
 //! | 3 | [`agent`] | the loop: runs, turns, calls, review, compaction |
@@ -41,6 +41,7 @@ pub mod home;
 pub mod message;
 pub mod model;
 pub mod plugin;
+pub mod process;
 pub mod provider;
 pub mod session;
 pub mod text;

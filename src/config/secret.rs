@@ -7,6 +7,7 @@ use tokio::process::Command;
 use tokio::time::timeout;
 
 use crate::model::Secret;
+use crate::process::starting;
 
 /// A `!command` must answer within this.
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -76,9 +77,10 @@ pub fn check(text: &Secret, env: &dyn Fn(&str) -> Option<String>) -> Result<(), 
 async fn run(command: &str) -> Result<String, SecretError> {
     let failed = |text: String| SecretError::Command(text);
     let mut process = Command::new("sh");
-    process.args(["-c", command]).stdin(Stdio::null()).stderr(Stdio::null()).kill_on_drop(true);
+    process.args(["-c", command]).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null()).kill_on_drop(true);
     // What it says on stderr could be anything, and is not shown: it may hold a key.
-    let output = timeout(PATIENCE, process.output()).await;
+    let child = starting(|| process.spawn()).map_err(|error| failed(error.to_string()))?;
+    let output = timeout(PATIENCE, child.wait_with_output()).await;
     let output = output.map_err(|_| failed(format!("it did not end within {} s", PATIENCE.as_secs())))?;
     let output = output.map_err(|error| failed(error.to_string()))?;
     if !output.status.success() {

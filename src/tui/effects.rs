@@ -20,6 +20,7 @@ use super::sources::Sources;
 use super::transcript::Tone;
 use super::update::complete::MOST;
 use crate::home::Home;
+use crate::process;
 use crate::theme::{self, Theme};
 use crate::watch::{Target, Watch};
 
@@ -401,7 +402,8 @@ fn read_clipboard(clipboard: &mut dyn Clipboard) -> Result<Clip, String> {
 }
 
 fn git(cwd: &Path) -> Option<(Option<String>, usize)> {
-    let output = std::process::Command::new("git")
+    let mut command = std::process::Command::new("git");
+    command
         .args([
             "-c",
             "core.fsmonitor=false",
@@ -413,10 +415,9 @@ fn git(cwd: &Path) -> Option<(Option<String>, usize)> {
         ])
         .current_dir(cwd)
         .stdin(std::process::Stdio::null())
-        .stderr(std::process::Stdio::null())
-        .output()
-        .ok()
-        .filter(|output| output.status.success())?;
+        .stdout(std::process::Stdio::piped())
+        .stderr(std::process::Stdio::null());
+    let output = process::spawn(&mut command).ok()?.wait_with_output().ok().filter(|output| output.status.success())?;
     let text = String::from_utf8_lossy(&output.stdout);
     let mut lines = text.lines();
     let head = lines.next()?.strip_prefix("## ")?;

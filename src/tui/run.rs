@@ -22,6 +22,7 @@ use crate::agent::{Command, Delivery, Update};
 use crate::event::Event;
 use crate::home::Home;
 use crate::message::UserMessage;
+use crate::process::while_none_starts;
 use crate::theme::Depth;
 
 /// What the interface is started with.
@@ -594,7 +595,8 @@ impl Ui {
         self.away = Away::Suspended;
         self.look_at = Instant::now() + BACKGROUND;
         // The whole group stops, so that a shell that stands between us and the terminal gets it back.
-        if let Err(error) = rustix::process::kill_current_process_group(rustix::process::Signal::TSTP) {
+        let stop = || rustix::process::kill_current_process_group(rustix::process::Signal::TSTP);
+        if let Err(error) = while_none_starts(stop) {
             tracing::debug!(%error, "could not stop");
             self.away = Away::No;
             let _ = self.terminal.enter();

@@ -11,6 +11,7 @@ const FLOORS: &[(&str, u8)] = &[
     ("model", 0),
     ("choice", 0),
     ("home", 0),
+    ("process", 0),
     ("text", 0),
     ("config", 1),
     ("session", 1),

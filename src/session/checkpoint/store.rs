@@ -3,12 +3,13 @@
 use std::fs::{self, File};
 use std::io::{self, BufRead, BufReader, Read, Write};
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, Command, Output, Stdio};
 
 use super::CheckpointError;
 use super::manifest::{Kind, Manifest, os};
 use super::scan::{Stamp, StatCache};
 use crate::home::private_dir;
+use crate::process::spawn;
 
 /// The store of one project.
 #[derive(Debug)]
@@ -31,7 +32,7 @@ impl Store {
         }
         private_dir(folder).map_err(CheckpointError::io(folder))?;
         // Without the samples of hooks and the like that git's template brings.
-        let output = store.git(&["init", "--bare", "--quiet", "--template="]).arg(folder).output().map_err(missing)?;
+        let output = output(store.git(&["init", "--bare", "--quiet", "--template="]).arg(folder))?;
         if !output.status.success() {
             return Err(CheckpointError::Git(String::from_utf8_lossy(&output.stderr).trim().to_owned()));
         }
@@ -132,7 +133,7 @@ impl Store {
     }
 
     fn head(&self) -> Result<Option<String>, CheckpointError> {
-        let output = self.git(&["rev-parse", "--verify", "--quiet", BRANCH]).output().map_err(missing)?;
+        let output = output(&mut self.git(&["rev-parse", "--verify", "--quiet", BRANCH]))?;
         let name = String::from_utf8_lossy(&output.stdout).trim().to_owned();
         Ok(Some(name).filter(|name| output.status.success() && !name.is_empty()))
     }
@@ -157,17 +158,18 @@ impl Store {
     /// # Errors
     /// Where git cannot be started.
     pub fn contents(&self) -> Result<Contents, CheckpointError> {
-        let mut child = self
-            .git(&["cat-file", "--batch"])
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .stderr(Stdio::null())
-            .spawn()
-            .map_err(missing)?;
+        let mut command = self.git(&["cat-file", "--batch"]);
+        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());
+        let mut child = spawn(&mut command).map_err(missing)?;
         let stdout =
             child.stdout.take().map(BufReader::new).ok_or_else(|| CheckpointError::Git("no output".to_owned()))?;
         Ok(Contents { child, stdout })
     }
+}
+
+fn output(command: &mut Command) -> Result<Output, CheckpointError> {
+    let child = spawn(command.stdout(Stdio::piped()).stderr(Stdio::piped()));
+    child.and_then(Child::wait_with_output).map_err(missing)
 }
 
 fn missing(error: io::Error) -> CheckpointError {
@@ -211,8 +213,8 @@ struct Import {
 
 impl Import {
     fn start(mut command: Command) -> Result<Self, CheckpointError> {
-        let mut child =
-            command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().map_err(missing)?;
+        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        let mut child = spawn(&mut command).map_err(missing)?;
         match (child.stdin.take(), child.stdout.take()) {
             (Some(stdin), Some(stdout)) => Ok(Import {
                 child,
