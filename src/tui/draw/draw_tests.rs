@@ -398,7 +398,8 @@ fn contrast(one: (u8, u8, u8), other: (u8, u8, u8)) -> f64 {
 fn b82_text_stands_out_from_its_ground() {
     let dark = [(0, 0, 0), (0x16, 0x18, 0x1d), (0x1e, 0x1e, 0x2e), (0x28, 0x2a, 0x36)];
     let light = [(0xff, 0xff, 0xff), (0xfb, 0xfb, 0xf9), (0xfd, 0xf6, 0xe3)];
-    for (theme, grounds) in [("violin-dark", &dark[..]), ("violin-light", &light[..])] {
+    for (theme, grounds) in [("violin-dark", &dark[..]), ("violin-contrast", &dark[..2]), ("violin-light", &light[..])]
+    {
         for scene in SCENES {
             let mut app = scene.app(80, 24);
             let buffer = in_theme(&mut app, (theme, Depth::True, true));
