@@ -41,6 +41,8 @@ pub struct AppState {
     pub dark: bool,
     /// The key bindings.
     pub bindings: Bindings,
+    /// What is wrong with those of the person's own, as it was told.
+    pub binding_problems: Vec<String>,
     /// What was said and done.
     pub transcript: Transcript,
     /// What is being written.
@@ -258,6 +260,7 @@ impl AppState {
             theme_name: theme_name.to_owned(),
             dark,
             bindings: Bindings::default(),
+            binding_problems: Vec::new(),
             transcript: Transcript::default(),
             prompt: Prompt::default(),
             popup: None,

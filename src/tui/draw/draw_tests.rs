@@ -194,6 +194,19 @@ fn a_hit_that_is_looked_at_stays_in_sight_at_any_width() {
 }
 
 #[test]
+fn what_is_wrong_with_bindings_is_told_once_for_each_time_that_it_is_new() {
+    let mut app = scene(80, 24);
+    let mut told = |source: &str| {
+        let (bindings, problems) = crate::tui::keys::Bindings::parse(source).expect("reads");
+        let before = app.transcript.blocks.len();
+        take(&mut app, Msg::Done(crate::tui::msg::Done::Bindings(Box::new(bindings), problems)));
+        app.transcript.blocks.len() - before
+    };
+    let wrong = r#"{"nope": ["x"], "pane.tree": ["hyper+x"]}"#;
+    assert_eq!([told(wrong), told(wrong), told("{}"), told(wrong)], [2, 0, 0, 2]);
+}
+
+#[test]
 fn the_mark_leads_back_to_the_end() {
     let mut app = SCENES.iter().find(|scene| scene.name == "scrolled").expect("a scene").app(80, 24);
     let mark = app.regions.mark;
