@@ -194,6 +194,8 @@ pub enum LineFor {
 pub struct Mouse {
     /// Where the button went down.
     pub down: Option<Spot>,
+    /// Whether a drag goes by words, after a double click, or by lines, after a triple one.
+    pub clicks: u8,
     /// When and where the last click was, and how many there were.
     pub click: Option<(Instant, u16, u16, u8)>,
 }

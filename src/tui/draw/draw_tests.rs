@@ -207,6 +207,41 @@ fn what_is_wrong_with_bindings_is_told_once_for_each_time_that_it_is_new() {
 }
 
 #[test]
+fn after_two_clicks_a_drag_goes_by_words_and_after_three_by_lines() {
+    let mut app = scene(80, 24);
+    let text = "\n\none two-three four\n\nfive six".into();
+    event(&mut app, Event::Delta { text });
+    let (buffer, _) = paint(&mut app);
+    let find = |what: &str| {
+        let row = (0..buffer.area.height).find(|y| {
+            let row: String = (0..buffer.area.width).map(|x| buffer[(x, *y)].symbol().to_owned()).collect();
+            row.contains(what)
+        });
+        let y = row.expect("it shows");
+        let row: String = (0..buffer.area.width).map(|x| buffer[(x, y)].symbol().to_owned()).collect();
+        (row.find(what).expect("it shows") as u16, y)
+    };
+    let (three, one, five) = (find("three"), find("one"), find("five"));
+    let mut dragged = |clicks: usize, from: (u16, u16), to: (u16, u16)| {
+        app.mouse.click = None;
+        for _ in 0..clicks {
+            super::scenes::mouse(&mut app, false, from.0, from.1);
+        }
+        super::scenes::mouse(&mut app, true, to.0, to.1);
+        let selection = app.selection.expect("something is selected");
+        let mut transcript = std::mem::take(&mut app.transcript);
+        let text = transcript.selected(&selection, app.look());
+        app.transcript = transcript;
+        text
+    };
+    assert_eq!(dragged(1, three, (three.0 + 1, three.1)), "th");
+    assert_eq!(dragged(2, three, (three.0 + 6, three.1)), "two-three four");
+    assert_eq!(dragged(2, three, (one.0 + 2, one.1)), "one two-three");
+    assert_eq!(dragged(2, three, (70, three.1)), "two-three");
+    assert_eq!(dragged(3, three, five), "one two-three four\n\nfive six");
+}
+
+#[test]
 fn the_mark_leads_back_to_the_end() {
     let mut app = SCENES.iter().find(|scene| scene.name == "scrolled").expect("a scene").app(80, 24);
     let mark = app.regions.mark;
