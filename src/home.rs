@@ -61,6 +61,11 @@ impl Home {
         self.root.join("checkpoints").join(slug(cwd))
     }
 
+    /// The folder of what plugins keep for a session.
+    pub fn plugin_data_of(&self, session_id: &str) -> PathBuf {
+        self.root.join("plugin-data").join(session_id)
+    }
+
     /// The folder of log files.
     pub fn logs(&self) -> PathBuf {
         self.root.join("logs")

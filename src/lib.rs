@@ -8,7 +8,7 @@
 //! |---|---|---|
 //! | 0 | [`message`], [`event`], [`toolkit`], [`model`], [`choice`], [`home`], [`text`] | plain data that everybody names: messages, the event stream, what a tool is, what a model is; where files are; text on a terminal |
 //! | 1 | [`config`], [`session`], [`provider`], [`theme`], [`watch`] | files under `~/.violin`; conversations as trees on disk, and the working tree's checkpoints; wire protocols over HTTP; themes; file watching. They do not know each other |
-//! | 2 | [`tool`], [`context`] | the six tools and the sandbox of commands; rules, skills, templates, the system prompt, the conversation built from the tree |
+//! | 2 | [`tool`], [`context`], [`plugin`] | the six tools and the sandbox of commands; rules, skills, templates, the system prompt, the conversation built from the tree; Lua plugins |
 //! | 3 | [`agent`] | the loop: runs, turns, calls, review, compaction |
 //! | 4 | [`tui`], [`headless`], [`export`] | the front ends: they know the agent by its commands and updates alone; sessions written out for people |
 //! | 5 | [`cli`] | arguments, the choice of a front end, exit statuses |
@@ -40,6 +40,7 @@ pub mod headless;
 pub mod home;
 pub mod message;
 pub mod model;
+pub mod plugin;
 pub mod provider;
 pub mod session;
 pub mod text;

@@ -6,6 +6,7 @@ use std::time::Duration;
 use futures::StreamExt;
 
 use super::core::{Core, RunError};
+use super::plugins::inject;
 use crate::event::{ErrorKind, Event};
 use crate::message::stream::{Accumulator, StreamEvent};
 use crate::message::{AssistantMessage, Block, Message, StopReason};
@@ -38,9 +39,6 @@ const LONGEST_SILENT_WAIT: Duration = Duration::from_secs(60);
 /// Of the window, so much is left free between what we count and what the provider might.
 const MARGIN: u64 = 512;
 
-/// Events of a stream that are taken at once where they are there.
-const AT_ONCE: usize = 256;
-
 /// An answer needs at least so much.
 const LEAST_ANSWER: u64 = 256;
 
@@ -49,9 +47,13 @@ impl Core {
     pub(super) async fn ask(&mut self, call_prefix: &str) -> Answer {
         let (policy, chain) = (self.loaded.retry(), self.chain());
         let mut attempt = 1;
+        let injection = self.injection().await;
         loop {
             let request = match self.request().await {
-                Ok(request) => request,
+                Ok(mut request) => {
+                    inject(&mut request, &injection);
+                    request
+                }
                 Err(error) if self.move_on(error.kind, &error.message).await => continue,
                 Err(error) => return Answer::Failed(error, AssistantMessage::default()),
             };
@@ -137,17 +139,10 @@ impl Core {
         model.context_window.saturating_sub(used + used / 20 + MARGIN).max(LEAST_ANSWER)
     }
 
-    async fn tell(&self, event: Option<Event>) {
-        if let Some(event) = event {
-            self.bus.emit(event).await;
-        }
-    }
-
     async fn try_once(&self, request: &Request, call_prefix: &str) -> Try {
         let mut accumulator = Accumulator::default();
-        // What came in one piece is told in one: a flood of deltas is not as many wake-ups.
         let mut stream = match open(&self.link, request) {
-            Ok(stream) => stream.ready_chunks(AT_ONCE),
+            Ok(stream) => stream,
             Err(error) => return Try::Failed(error, accumulator),
         };
         loop {
@@ -157,37 +152,25 @@ impl Core {
                 () = self.cancel.cancelled() => return Try::Interrupted(accumulator),
                 next = stream.next() => next,
             };
-            let Some(events) = next else {
-                return Try::Failed(ProviderError::network("the answer was cut off in the middle"), accumulator);
-            };
-            let mut told: Option<Event> = None;
-            for event in events {
-                let event = match event {
-                    Ok(event) => event,
-                    Err(error) => {
-                        self.tell(told).await;
-                        return Try::Failed(error, accumulator);
-                    }
-                };
-                accumulator.push(&event);
-                match event {
-                    StreamEvent::Text { delta, .. } if !delta.is_empty() => match &mut told {
-                        Some(Event::Delta { text }) => text.push_str(&delta),
-                        _ => self.tell(told.replace(Event::Delta { text: delta })).await,
-                    },
-                    StreamEvent::Thinking { delta, .. } if !delta.is_empty() => match &mut told {
-                        Some(Event::Thinking { text }) => text.push_str(&delta),
-                        _ => self.tell(told.replace(Event::Thinking { text: delta })).await,
-                    },
-                    StreamEvent::Restart => self.tell(told.replace(Event::Discard)).await,
-                    StreamEvent::End(_) => {
-                        self.tell(told).await;
-                        return Try::Whole(accumulator.finish(call_prefix));
-                    }
-                    _ => {}
+            let event = match next {
+                Some(Ok(event)) => event,
+                Some(Err(error)) => return Try::Failed(error, accumulator),
+                None => {
+                    return Try::Failed(ProviderError::network("the answer was cut off in the middle"), accumulator);
                 }
+            };
+            accumulator.push(&event);
+            match event {
+                StreamEvent::Text { delta, .. } if !delta.is_empty() => {
+                    self.bus.emit(Event::Delta { text: delta }).await;
+                }
+                StreamEvent::Thinking { delta, .. } if !delta.is_empty() => {
+                    self.bus.emit(Event::Thinking { text: delta }).await;
+                }
+                StreamEvent::Restart => self.bus.emit(Event::Discard).await,
+                StreamEvent::End(_) => return Try::Whole(accumulator.finish(call_prefix)),
+                _ => {}
             }
-            self.tell(told).await;
         }
     }
 }

@@ -118,7 +118,14 @@ impl Core {
         if self.cancel.is_cancelled() {
             return Prepared::Cancelled;
         }
-        match self.review(call, &tool, &arguments, None).await {
+        let (arguments, wish) = match self.shown_to_plugins(call, &tool, arguments).await {
+            Ok(shown) => shown,
+            Err(refused) => return Prepared::Refused(refused),
+        };
+        if self.cancel.is_cancelled() {
+            return Prepared::Cancelled;
+        }
+        match self.review(call, &tool, &arguments, wish.as_deref()).await {
             Passage::Run(pass) => Prepared::Run(tool, arguments, pass),
             Passage::Refused(text) => Prepared::Refused(text),
             Passage::Cancelled => Prepared::Cancelled,
@@ -143,15 +150,21 @@ impl Core {
                 let context =
                     self.tool_context(&calls[index], LiveOutput::new(&calls[index].id, live.clone()), pass.fenced);
                 let ask = (!self.setup.headless).then(|| self.bus.clone());
-                work.push((index, Ready { tool, arguments, context, pass, ask }));
+                let watched = self.watched(&calls[index], &tool, &arguments);
+                work.push((index, Ready { tool, arguments, context, pass, ask }, watched));
             }
-            let indices: Vec<usize> = work.iter().map(|(index, _)| *index).collect();
+            let indices: Vec<usize> = work.iter().map(|(index, ..)| *index).collect();
             let handle = running.spawn(async move {
                 let mut done = Vec::with_capacity(work.len());
-                for (index, ready) in work {
+                for (index, ready, watched) in work {
                     let begun = Instant::now();
                     let Ran { result, left } = fenced::run(ready).await;
-                    done.push(Finished { index, result, duration: begun.elapsed(), left });
+                    let duration = begun.elapsed();
+                    let result = match watched {
+                        Some(watched) => watched.ended(result).await,
+                        None => result,
+                    };
+                    done.push(Finished { index, result, duration, left });
                 }
                 done
             });
@@ -269,8 +282,7 @@ impl Core {
 
     /// Stores the person's answer to whether a command might leave the sandbox.
     async fn left_sandbox(&mut self, call: &ToolCall, left: Left) {
-        let command = call.arguments.get("command").and_then(serde_json::Value::as_str);
-        if let (true, Some(command)) = (left.session, command) {
+        if let (true, Some(command)) = (left.session, &left.command) {
             self.unfence(command);
         }
         let (decision, reason) = match left.yes {

@@ -25,6 +25,7 @@ impl Agent {
             Command::Prompt { message, .. } => self.run(message).await,
             Command::Shell { command, in_context } => self.shell(command, in_context).await,
             Command::Compact { instructions } => self.compact(instructions).await,
+            Command::PluginCommand { name, argument } => self.plugin_command(&name, &argument).await,
             Command::Interrupt | Command::TakeBack => {}
             other => {
                 self.core.cancel = self.inbox.begin();
@@ -119,6 +120,7 @@ impl Core {
             Command::Prompt { .. }
             | Command::Shell { .. }
             | Command::Compact { .. }
+            | Command::PluginCommand { .. }
             | Command::Interrupt
             | Command::TakeBack => {}
         }
@@ -171,6 +173,7 @@ impl Core {
         self.conversation = Default::default();
         self.files = Files::of(&self.setup.home, &self.setup.cwd, &self.loaded.settings.checkpoints);
         self.resume();
+        self.place_plugins();
         self.tell_session(notices).await;
         self.tell_settings().await;
     }
@@ -203,6 +206,7 @@ impl Core {
                 self.loaded = self.setup.load();
                 self.furnish();
                 self.ask_trust().await;
+                self.load_plugins().await;
             } else {
                 let here = crate::home::tilde(&self.setup.cwd);
                 notices.push(format!("this session's directory {} is gone; it goes on in {here}", cwd.display()));
@@ -294,6 +298,7 @@ impl Core {
     async fn reload(&mut self) {
         self.loaded = self.setup.load();
         self.furnish();
+        self.load_plugins().await;
         if let Some(model) = self.model.as_ref().and_then(|model| self.loaded.select(&model.reference()).ok()) {
             self.model = Some(model);
         }

@@ -132,6 +132,14 @@ impl Core {
             );
             return Err(RunError::new(ErrorKind::ContextOverflow, text));
         };
+        if let Err(blocked) = self.may_compact(trigger).await {
+            self.tight = true;
+            if trigger == CompactionTrigger::Threshold {
+                self.bus.notice(blocked.message).await;
+                return Ok(());
+            }
+            return Err(blocked);
+        }
         self.bus.send(Update::Activity(Activity::Compacting)).await;
         let by_model = self.summarise(&plan, instructions.as_deref()).await;
         if self.cancel.is_cancelled() {

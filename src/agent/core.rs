@@ -30,6 +30,8 @@ pub struct Core {
     pub(super) session: Session,
     pub(super) conversation: Conversation,
     pub(super) link: Link,
+    /// Violin's own tools; `tools` are those that the model is told of.
+    pub(super) builtin: ToolSet,
     pub(super) tools: ToolSet,
     pub(super) definitions: Arc<[ToolDefinition]>,
     pub(super) system: Arc<str>,
@@ -51,6 +53,8 @@ pub struct Core {
     pub(super) told_denial: bool,
     /// The last compaction made too little room, so that another one by itself would not help.
     pub(super) tight: bool,
+    /// Up to which change of plugins `tools` is; `None`: they were not waited for yet.
+    pub(super) plugins_seen: Option<u64>,
     /// What was last told of the session not being saved.
     told_problem: Option<String>,
 }
@@ -82,7 +86,9 @@ impl Core {
         let mut core = Core {
             conversation: Conversation::default(),
             link,
+            builtin: ToolSet::default(),
             tools: ToolSet::default(),
+            plugins_seen: None,
             definitions: Arc::new([]),
             system: "".into(),
             model,
@@ -110,14 +116,8 @@ impl Core {
     /// Makes the tools and the system prompt from what was loaded.
     pub(super) fn furnish(&mut self) {
         self.ground = Ground::of(&self.setup, &self.loaded);
-        let names = self.setup.overrides.tools.as_ref().unwrap_or(&self.loaded.settings.tools);
-        self.tools = tool::builtin(&self.jobs).only(names);
-        let define = |tool: &Arc<dyn crate::toolkit::Tool>| ToolDefinition {
-            name: tool.name().to_owned(),
-            description: tool.description().to_owned(),
-            parameters: tool.parameters(),
-        };
-        self.definitions = self.tools.iter().map(define).collect();
+        self.builtin = tool::builtin(&self.jobs);
+        self.arm();
         self.system = self.loaded.system(&self.setup.cwd);
     }
 

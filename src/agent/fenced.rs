@@ -40,6 +40,8 @@ pub struct Left {
     pub session: bool,
     /// Why not.
     pub reason: Option<String>,
+    /// The command, as it ran.
+    pub command: Option<String>,
 }
 
 /// Words of commands that were not let do something.
@@ -88,7 +90,8 @@ pub async fn run(ready: Ready) -> Ran {
         Answered::Said(ReviewAnswer::Session | ReviewAnswer::Always) => (true, true, None),
         Answered::Said(ReviewAnswer::No(text)) => (false, false, Some(text).filter(|text| !text.trim().is_empty())),
     };
-    let left = Some(Left { yes, session, reason: reason.clone() });
+    let command = arguments.get("command").and_then(serde_json::Value::as_str).map(str::to_owned);
+    let left = Some(Left { yes, session, reason: reason.clone(), command });
     if !yes {
         let why = reason.map(|reason| format!(": {}", reason.trim())).unwrap_or_default();
         let text = format!("[the sandbox may have stopped this; the user did not let it run without{why}]");

@@ -87,6 +87,13 @@ pub enum Command {
     Trust(bool),
     /// Reads models, settings, rules, skills and plugins again.
     Reload,
+    /// Runs a command of a plugin's.
+    PluginCommand {
+        /// Its name.
+        name: String,
+        /// What stands behind it.
+        argument: String,
+    },
 }
 
 /// When a message goes in while a run goes on.
@@ -127,6 +134,8 @@ pub enum Restore {
 /// What the agent tells a front end.
 #[derive(Debug)]
 pub enum Update {
+    /// What plugins there are, or what they add, has changed.
+    Plugins,
     /// Something happened in a run; the same events as `--json` prints.
     Event(Event),
     /// Another session, or another place in it: everything that is shown begins anew.

@@ -29,6 +29,9 @@ impl Agent {
         self.core.tight = false;
         self.core.told_denial = false;
         self.core.bus.send(Update::Activity(Activity::Running)).await;
+        if !self.may_begin(&message).await {
+            return;
+        }
         let mut progress = Progress::default();
         self.core.keep_thinking().await;
         self.core.files.begin_run();
@@ -39,6 +42,7 @@ impl Agent {
         if let Err(error) = outcome {
             self.core.bus.emit(Event::Error { msg: error.message, kind: error.kind }).await;
         }
+        self.core.pass_on().await;
         let session_id = self.core.session.header().id.clone();
         let Progress { turns, usage: usage_total, text, .. } = progress;
         self.core.bus.emit(Event::Result { text, turns, aborted, session_id, usage_total }).await;
@@ -76,6 +80,7 @@ impl Agent {
     /// One model call and the tool calls that it asked for; `true`: the model wants to see their results.
     async fn turn(&mut self, progress: &mut Progress) -> Result<bool, RunError> {
         let Agent { core, inbox } = self;
+        core.take_in_plugins().await;
         core.take_in_jobs().await;
         core.come_back().await;
         if core.needs_compaction() {
@@ -150,6 +155,16 @@ async fn recover(core: &mut Core, inbox: &mut Inbox, error: crate::provider::Pro
 }
 
 impl Core {
+    /// Tells that a run is over before it began.
+    pub(super) async fn over(&self, error: RunError) {
+        self.bus.emit(Event::Error { msg: error.message, kind: error.kind }).await;
+        let session_id = self.session.header().id.clone();
+        let (text, usage_total) = (String::new(), Usage::default());
+        self.bus
+            .emit(Event::Result { text, turns: 0, aborted: self.cancel.is_cancelled(), session_id, usage_total })
+            .await;
+    }
+
     /// Stores a message of the person's and tells of it; its entry.
     pub(super) async fn take_in(&mut self, message: UserMessage, source: UserSource) -> EntryId {
         let text = text_of(&message.content);

@@ -13,6 +13,7 @@ use crate::context::prompt::{PromptParts, system};
 use crate::context::{read_text, rules, skills};
 use crate::home::Home;
 use crate::model::Model;
+use crate::plugin::Host;
 use crate::provider::Timeouts;
 use crate::provider::retry::RetryPolicy;
 use crate::toolkit::ShellSettings;
@@ -35,6 +36,8 @@ pub struct Setup {
     pub models: Option<Models>,
     /// Nobody can be asked anything.
     pub headless: bool,
+    /// The plugins; they are loaded when the agent begins.
+    pub plugins: Arc<Host>,
 }
 
 /// What the command line says, over any file.

@@ -35,6 +35,8 @@ pub enum Subcommand {
     Models(ModelsArgs),
     /// Trust what a directory brings in .violin, as it stands now
     Trust(TrustArgs),
+    /// List the plugins, or grant one what it asks for
+    Plugins(PluginsArgs),
     /// Check what works here, and what to do about the rest
     Doctor(DoctorArgs),
     /// Delete what is old: sessions, whole outputs, checkpoints
@@ -174,6 +176,26 @@ pub struct TrustArgs {
     /// Take a directory's trust back
     #[arg(long, value_name = "DIR", conflicts_with_all = ["directory", "list"])]
     pub revoke: Option<PathBuf>,
+}
+
+#[derive(Debug, Args)]
+pub struct PluginsArgs {
+    #[command(subcommand)]
+    pub action: Option<PluginsAction>,
+    /// One JSON object a line
+    #[arg(long, global = true)]
+    pub json: bool,
+}
+
+#[derive(Debug, clap::Subcommand)]
+pub enum PluginsAction {
+    /// List the plugins and what they add
+    List,
+    /// Grant a plugin what it asks for, as its file stands now
+    Allow {
+        /// Its name
+        name: String,
+    },
 }
 
 #[derive(Debug, Args)]

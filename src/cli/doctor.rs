@@ -180,6 +180,7 @@ fn sandbox(home: &Home, env: &Env) -> Row {
         env: env.clone(),
         models: None,
         headless: true,
+        plugins: crate::plugin::Host::new(home.clone()),
     };
     let system = system();
     match setup.sandbox(&settings) {

@@ -16,6 +16,7 @@ use crate::session::Session;
 struct Rubbish {
     sessions: Vec<(PathBuf, u64)>,
     outputs: Vec<(PathBuf, u64)>,
+    plugin_data: Vec<(PathBuf, u64)>,
     checkpoints: Vec<(PathBuf, u64)>,
 }
 
@@ -26,7 +27,12 @@ pub fn run(home: &Home, args: &GcArgs) -> Result<u8, Exit> {
     let before = SystemTime::now().checked_sub(age).unwrap_or(SystemTime::UNIX_EPOCH);
     let rubbish = look(home, before);
     let sum = |part: &[(PathBuf, u64)]| part.iter().map(|(_, size)| size).sum::<u64>();
-    let parts = [("sessions", &rubbish.sessions), ("outputs", &rubbish.outputs), ("checkpoints", &rubbish.checkpoints)];
+    let parts = [
+        ("sessions", &rubbish.sessions),
+        ("outputs", &rubbish.outputs),
+        ("plugin_data", &rubbish.plugin_data),
+        ("checkpoints", &rubbish.checkpoints),
+    ];
     let total: u64 = parts.iter().map(|(_, part)| sum(part)).sum();
     if !args.json {
         let mut out = io::stdout().lock();
@@ -46,7 +52,7 @@ pub fn run(home: &Home, args: &GcArgs) -> Result<u8, Exit> {
                 kept.push(format!("{}: {}", path.display(), exit.message));
             }
         }
-        for (path, _) in rubbish.outputs.iter().chain(&rubbish.checkpoints) {
+        for (path, _) in rubbish.outputs.iter().chain(&rubbish.plugin_data).chain(&rubbish.checkpoints) {
             match std::fs::remove_dir_all(path) {
                 Err(error) if error.kind() != io::ErrorKind::NotFound => {
                     kept.push(format!("{}: {error}", path.display()))
@@ -90,12 +96,14 @@ fn look(home: &Home, before: SystemTime) -> Rubbish {
         }
     }
     let old = |path: &Path| newest(path).is_some_and(|time| time < before);
-    for folder in entries(&home.file("outputs")) {
-        let used = folder.file_name().is_some_and(|name| living.iter().any(|id| id == name));
-        if !used && old(&folder) {
-            rubbish.outputs.push((folder.clone(), size(&folder)));
-        }
-    }
+    // What belongs to a session goes when neither it nor the session was touched for so long.
+    let orphans = |kind: &str| {
+        let unused = |folder: &PathBuf| folder.file_name().is_none_or(|name| living.iter().all(|id| id != name));
+        let folders = entries(&home.file(kind)).into_iter().filter(|folder| unused(folder) && old(folder));
+        folders.map(|folder| (folder.clone(), size(&folder))).collect()
+    };
+    rubbish.outputs = orphans("outputs");
+    rubbish.plugin_data = orphans("plugin-data");
     for folder in entries(&home.file("checkpoints")) {
         if old(&folder) {
             rubbish.checkpoints.push((folder.clone(), size(&folder)));
@@ -168,14 +176,17 @@ mod tests {
         write("outputs/one/c.log");
         write("outputs/gone/c.log");
         write("checkpoints/p/HEAD");
+        write("plugin-data/one/guard.json");
         let now = SystemTime::now() + Duration::from_secs(60);
         let all = look(&home, now);
         assert_eq!((all.sessions.len(), all.outputs.len(), all.checkpoints.len()), (1, 2, 1));
+        assert_eq!(all.plugin_data.len(), 1);
         let none = look(&home, now - Duration::from_secs(3600));
         assert!(none.sessions.is_empty() && none.outputs.is_empty() && none.checkpoints.is_empty());
         let open = Session::open(&dir.path().join("sessions/p/one.jsonl")).expect("opens");
         let rubbish = look(&home, now);
         assert_eq!((rubbish.sessions.len(), rubbish.outputs.len()), (0, 1), "what is open is kept with its outputs");
+        assert!(rubbish.plugin_data.is_empty(), "and with what plugins keep for it");
         drop(open);
     }
 }

@@ -5,7 +5,9 @@ mod attach;
 mod demo;
 mod doctor;
 mod gc;
+mod log;
 mod models;
+mod plugins;
 mod sessions;
 mod start;
 mod trust;
@@ -21,6 +23,7 @@ use crate::agent::{self, Env, Overrides, Setup};
 use crate::event::ErrorKind;
 use crate::headless::{self, Output};
 use crate::home::Home;
+use crate::plugin::Host;
 
 use args::{Cli, RunArgs, Subcommand};
 
@@ -75,22 +78,27 @@ pub fn main(arguments: impl Iterator<Item = OsString>) -> ExitCode {
 
 fn dispatch(cli: Cli) -> Result<u8, Exit> {
     let home = Home::from_env().ok_or_else(|| Exit::usage("there is no home directory; set HOME or VIOLIN_HOME"))?;
+    if let Some(wrong) = log::start(&home) {
+        let _ = writeln!(io::stderr(), "violin: {}", crate::text::clean(&wrong));
+    }
     let env: Env = Arc::new(|name: &str| std::env::var(name).ok());
     match cli.subcommand {
         None => run(home, env, cli.run),
         Some(Subcommand::Sessions(sessions)) => sessions::run(&home, &sessions),
         Some(Subcommand::Models(models)) => models::run(&home, env, &models),
         Some(Subcommand::Trust(args)) => trust::run(&home, &args),
+        Some(Subcommand::Plugins(args)) => plugins::run(&home, &args),
         Some(Subcommand::Doctor(doctor)) => doctor::run(&home, env, &doctor),
         Some(Subcommand::Gc(args)) => gc::run(&home, &args),
         Some(Subcommand::Completions(completions)) => args::completions(&completions),
     }
 }
 
-/// The runtime that everything asynchronous runs on. Two workers are plenty: what takes time waits for others or
-/// runs on the blocking pool.
+/// The runtime that everything asynchronous runs on. One worker is enough: what takes time waits for others or runs on
+/// the blocking pool, and the interface has the main thread. With two, each piece of an answer would wake another
+/// thread on its way from the connection to the agent, which costs more than all that is done with it.
 fn runtime() -> io::Result<tokio::runtime::Runtime> {
-    tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build()
+    tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build()
 }
 
 fn run(home: Home, env: Env, args: RunArgs) -> Result<u8, Exit> {
@@ -100,7 +108,8 @@ fn run(home: Home, env: Env, args: RunArgs) -> Result<u8, Exit> {
         return Err(Exit::usage("there is no terminal; give a prompt with -p (or --json) to run without one"));
     }
     let cwd = start::directory(args.directory.as_deref())?;
-    let setup = Setup { home, cwd, overrides: overrides(&args), env, models: None, headless };
+    let plugins = Host::new(home.clone());
+    let setup = Setup { home, cwd, overrides: overrides(&args), env, models: None, headless, plugins };
     let runtime = runtime()?;
     let _entered = runtime.enter();
     if headless { run_headless(&runtime, setup, &args) } else { tui::run(&runtime, setup, &args) }

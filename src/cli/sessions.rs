@@ -180,9 +180,11 @@ pub fn remove(home: &Home, path: &Path) -> Result<String, Exit> {
     std::fs::remove_file(path)?;
     // An id comes from the file and could be any text; only a name leads into the folder of outputs.
     if id.chars().all(|c| c.is_ascii_alphanumeric() || c == '-') && !id.is_empty() {
-        match std::fs::remove_dir_all(home.outputs_of(&id)) {
-            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error.into()),
-            _ => {}
+        for folder in [home.outputs_of(&id), home.plugin_data_of(&id)] {
+            match std::fs::remove_dir_all(folder) {
+                Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error.into()),
+                _ => {}
+            }
         }
     }
     Ok(id)

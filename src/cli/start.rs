@@ -51,7 +51,7 @@ pub async fn start(mut setup: Setup, args: &RunArgs) -> Result<Started, Exit> {
     }
     let session = open(&mut setup, args, &mut notices)?;
     let mut loaded = setup.load();
-    check_tools(&setup)?;
+    check_tools(&setup).await?;
     let of_session =
         session.as_ref().and_then(|session| in_force(session.tree()).0.or_else(|| session.header().model.clone()));
     let mut odd = Vec::new();
@@ -109,10 +109,17 @@ pub async fn discover(env: &Env) -> Found {
     found
 }
 
-fn check_tools(setup: &Setup) -> Result<(), Exit> {
+async fn check_tools(setup: &Setup) -> Result<(), Exit> {
     let known = crate::tool::builtin(&Arc::default());
-    let names: Vec<_> = known.iter().map(|tool| tool.name().to_owned()).collect();
-    match setup.overrides.tools.iter().flatten().find(|name| !names.contains(name)) {
+    let mut names: Vec<_> = known.iter().map(|tool| tool.name().to_owned()).collect();
+    let given = || setup.overrides.tools.iter().flatten();
+    if given().any(|name| !names.contains(name)) {
+        // Only then are plugins worth waiting for. What is wrong with them is told when the agent loads them.
+        drop(setup.plugins.load(&setup.cwd));
+        setup.plugins.ready().await;
+        names.extend(setup.plugins.tools().iter().map(|tool| tool.name().to_owned()));
+    }
+    match given().find(|name| !names.contains(name)) {
         Some(name) => Err(Exit::usage(format!("there is no tool `{name}`; there are {}", names.join(", ")))),
         None => Ok(()),
     }

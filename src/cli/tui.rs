@@ -16,8 +16,10 @@ use crate::config::settings;
 use crate::context::{skills, templates};
 use crate::export;
 use crate::home::{Home, replace_file};
+use crate::plugin::examples;
 use crate::provider::demo::{NAME, PROMPT};
 use crate::session::{Body, Loaded, Record, Session, list};
+use crate::tui::plugins::PluginAct;
 use crate::tui::sources::{Extra, ExtraKind, ModelChoice, SessionRow, SessionScope, Sources};
 use crate::tui::{Notify, Options, Start, run as run_screen};
 
@@ -47,13 +49,12 @@ pub fn run(runtime: &tokio::runtime::Runtime, setup: Setup, args: &RunArgs) -> R
         notices,
         sources: sources(&setup, found),
     };
-    let exit = runtime.block_on(async {
-        let agent::Handle { commands, updates, task } = agent::spawn(setup, loaded, session, model);
-        let exit = run_screen(options, commands, updates).await;
-        // The agent ends what goes on, and itself, now that nobody can command it.
-        let _ = task.await;
-        exit
-    });
+    // The interface has a runtime of its own, on this thread: on the agent's, each of its timers would wake the worker.
+    let screen = tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(Exit::failed)?;
+    let agent::Handle { commands, updates, task } = agent::spawn(setup, loaded, session, model);
+    let exit = screen.block_on(run_screen(options, commands, updates));
+    // The agent ends what goes on, and itself, now that nobody can command it.
+    let _ = runtime.block_on(task);
     let exit = exit.map_err(Exit::failed)?;
     if exit.resumable {
         let name = exit.session_name.unwrap_or_default();
@@ -96,9 +97,13 @@ fn sources(setup: &Setup, found: Option<Found>) -> Sources {
         list::search(&home, (scope == SessionScope::Here).then_some(cwd.as_path()), query, stop)
     });
     let place = at.clone();
+    let host = setup.plugins.clone();
     let extras = Arc::new(move || {
         let (home, cwd) = place();
-        extras(&home, &cwd)
+        let mut extras = extras(&home, &cwd);
+        let own = host.commands().into_iter();
+        extras.extend(own.map(|(name, description)| Extra { kind: ExtraKind::Plugin, name, description }));
+        extras
     });
     let place = at.clone();
     let expand = Arc::new(move |kind, name: &str, argument: &str| {
@@ -118,6 +123,10 @@ fn sources(setup: &Setup, found: Option<Found>) -> Sources {
     });
     let delete_session =
         Arc::new(move |path: &Path| super::sessions::remove(&at().0, path).map(drop).map_err(|exit| exit.message));
+    let host = setup.plugins.clone();
+    let plugins = Arc::new(move || host.rows());
+    let asked = setup.clone();
+    let plugin_act = Arc::new(move |act: &PluginAct| plugin_act(&asked, act));
     let asked = setup.clone();
     let offered = Arc::new(move || super::models::offered(&asked.load().models, &asked.env));
     let file = setup.home.agent("models.json");
@@ -148,11 +157,37 @@ fn sources(setup: &Setup, found: Option<Found>) -> Sources {
         save_setting,
         rename_session,
         delete_session,
+        plugins,
+        plugin_act,
         offered,
         add_model,
         write_models,
         export,
     }
+}
+
+/// Does something about a plugin.
+fn plugin_act(setup: &Setup, act: &PluginAct) -> Result<String, String> {
+    let host = &setup.plugins;
+    let told = match act {
+        PluginAct::Switch { name, on } => {
+            host.switch(name, *on, &setup.cwd)?;
+            format!("{name} is {}", if *on { "on" } else { "off for this session" })
+        }
+        PluginAct::Allow(name) => {
+            let allowed = host.allow(name)?;
+            let words: Vec<&str> = allowed.iter().map(|permission| permission.name()).collect();
+            format!("{name} may {}, as its file stands now", words.join(", "))
+        }
+        PluginAct::Install(name) => {
+            let path = examples::install(&setup.home, name).map_err(|error| error.to_string())?;
+            host.load(&setup.cwd);
+            host.watch(&setup.cwd);
+            format!("installed: {}", super::shown(&path))
+        }
+    };
+    tokio::runtime::Handle::current().block_on(host.ready());
+    Ok(told)
 }
 
 fn choice(model: &crate::model::Model, env: &dyn Fn(&str) -> Option<String>) -> ModelChoice {
@@ -209,6 +244,6 @@ fn expand(home: &Home, cwd: &Path, kind: ExtraKind, name: &str, argument: &str) 
             let template = templates.iter().find(|template| template.name == name).ok_or_else(gone)?;
             read(templates::invoke(template, argument))
         }
-        ExtraKind::Plugin => Err("this version has no plugins".to_owned()),
+        ExtraKind::Plugin => Err(format!("/{name} stands for no text: its plugin runs it")),
     }
 }

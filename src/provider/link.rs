@@ -69,6 +69,7 @@ impl Link {
             Err(error) => return fail(ProviderError::new(ErrorKind::Internal, error.to_string())),
         };
         let url = format!("{}{}", request.model.base_url, protocol.path(&request.model));
+        tracing::debug!(url, bytes = body.len(), messages = request.messages.len(), "asked");
         let decoder = protocol.decoder(&request);
         let prepared = headers(protocol, &request).and_then(|headers| {
             let client = self.clients.for_url(&url, self.timeouts)?;
@@ -242,6 +243,7 @@ impl Answer {
         let sent = timeout(self.idle, request.send()).await.map_err(|_| self.silent())?;
         let mut response = sent.map_err(|error| network(&error))?;
         let status = response.status();
+        tracing::debug!(status = status.as_u16(), "answered");
         if status.is_success() {
             self.state = State::Reading(response);
             return Ok(());
@@ -280,8 +282,9 @@ impl Answer {
             Ok(Err(error)) => Err(network(&error)),
             Err(_) => Err(self.silent()),
         };
-        let priced: Vec<_> = out.into_iter().map(|event| Ok(self.priced(event))).collect();
-        self.ready.extend(priced);
+        for event in out {
+            self.hand_on(event);
+        }
         if read.is_err() {
             self.state = State::Over;
         }
@@ -296,13 +299,21 @@ impl Answer {
         self.decoder.finish(out)
     }
 
-    fn priced(&self, event: StreamEvent) -> StreamEvent {
-        match event {
-            StreamEvent::Usage(usage) if usage.cost_usd.is_none() => {
+    /// Makes an event ready. Text that came in one piece is handed on in one.
+    fn hand_on(&mut self, event: StreamEvent) {
+        let event = match (event, self.ready.back_mut()) {
+            (StreamEvent::Text { slot, delta }, Some(Ok(StreamEvent::Text { slot: same, delta: sofar })))
+            | (StreamEvent::Thinking { slot, delta }, Some(Ok(StreamEvent::Thinking { slot: same, delta: sofar })))
+                if slot == *same =>
+            {
+                return sofar.push_str(&delta);
+            }
+            (StreamEvent::Usage(usage), _) if usage.cost_usd.is_none() => {
                 StreamEvent::Usage(Usage { cost_usd: super::price(&self.model, &usage), ..usage })
             }
-            event => event,
-        }
+            (event, _) => event,
+        };
+        self.ready.push_back(Ok(event));
     }
 
     fn silent(&self) -> ProviderError {

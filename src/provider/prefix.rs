@@ -2,6 +2,8 @@
 //!
 //! A session of 2 MB would otherwise be serialised anew for each tool call.
 
+use bytes::{BufMut, Bytes, BytesMut};
+
 use super::history::{Turn, TurnKey};
 use super::{Place, Protocol, Request};
 
@@ -12,11 +14,17 @@ pub struct Prefix {
     written_for: String,
     /// Each turn, and where it stood: it may have been written for its neighbour.
     keys: Vec<(TurnKey, Place)>,
-    /// Where each turn ends in `bytes`.
+    /// Where each turn ends, with its comma, counted from the first one's begin.
     ends: Vec<usize>,
-    /// The turns as JSON, each followed by a comma.
-    bytes: Vec<u8>,
+    /// Where the first turn begins in `body`.
+    begin: usize,
+    /// The whole request. Once it was sent nobody else has it, and the next one is written over its end: a copy of 2 MB
+    /// would cost more than all else that is done for a request.
+    body: Bytes,
 }
+
+/// Room for what comes new with a request.
+const ROOM: usize = 64 * 1024;
 
 impl Prefix {
     /// The body of a request: head, opening, and all turns.
@@ -28,70 +36,89 @@ impl Prefix {
         protocol: &P,
         request: &Request,
         turns: &[Turn<'_>],
-    ) -> serde_json::Result<Vec<u8>> {
+    ) -> serde_json::Result<Bytes> {
         let model = &request.model;
         let written_for =
             format!("{}\n{}\n{}\n{:?}\n{}", P::API, model.reference(), model.base_url, model.compat, model.images);
-        if written_for != self.written_for {
-            *self = Prefix { written_for, ..Prefix::default() };
+        // Taken, so that nothing half-written stays behind a failure.
+        let mut before = std::mem::take(self);
+        if written_for != before.written_for {
+            before = Prefix { written_for, ..Prefix::default() };
         }
-        let (last, within) = match turns.split_last() {
-            Some((last, within)) => (Some(last), within),
-            None => (None, turns),
-        };
-        if let Some(last) = last {
-            self.advance(protocol, request, within, last)?;
-        }
+        let Prefix { written_for, mut keys, mut ends, begin, body } = before;
 
-        let mut body = serde_json::to_vec(&protocol.head(request))?;
-        body.pop();
-        body.reserve(self.bytes.len() + 16 * 1024);
-        if body.len() > 1 {
-            body.push(b',');
-        }
-        serde_json::to_writer(&mut body, P::CONVERSATION)?;
-        body.extend_from_slice(b":[");
-        for item in protocol.opening(request) {
-            serde_json::to_writer(&mut body, &item)?;
-            body.push(b',');
-        }
-        body.extend_from_slice(&self.bytes);
-        for item in last.iter().flat_map(|turn| protocol.encode(turn, request, Place::Last)) {
-            serde_json::to_writer(&mut body, &item)?;
-            body.push(b',');
-        }
-        if body.last() == Some(&b',') {
-            body.pop();
-        }
-        body.extend_from_slice(b"]}");
-        Ok(body)
-    }
-
-    /// Keeps what is written as it would be written again, and adds the rest.
-    fn advance<P: Protocol>(
-        &mut self,
-        protocol: &P,
-        request: &Request,
-        turns: &[Turn<'_>],
-        last: &Turn<'_>,
-    ) -> serde_json::Result<()> {
-        let place = |index: usize| match turns.get(index + 1).unwrap_or(last) {
+        let places = turns.iter().skip(1).map(|next| match next {
             Turn::User(..) => Place::BeforeUser,
             Turn::Assistant(_) | Turn::Results(_) => Place::Within,
-        };
-        let keys: Vec<_> = turns.iter().enumerate().map(|(index, turn)| (turn.key(), place(index))).collect();
-        let same = self.keys.iter().zip(&keys).take_while(|(one, two)| one == two).count();
-        self.keys.truncate(same);
-        self.ends.truncate(same);
-        self.bytes.truncate(self.ends.last().copied().unwrap_or(0));
-        for (turn, key) in turns.iter().zip(keys).skip(same) {
-            for item in protocol.encode(turn, request, key.1) {
-                serde_json::to_writer(&mut self.bytes, &item)?;
-                self.bytes.push(b',');
-            }
-            self.keys.push(key);
-            self.ends.push(self.bytes.len());
+        });
+        let new: Vec<_> = turns.iter().map(Turn::key).zip(places).collect();
+        let same = keys.iter().zip(&new).take_while(|(one, two)| one == two).count();
+        keys.truncate(same);
+        ends.truncate(same);
+
+        let opening = opening(protocol, request)?;
+        let mut body = reopen(body, begin, &opening, ends.last().copied().unwrap_or(0));
+        let begin = opening.len();
+        for (turn, key) in turns.iter().zip(new).skip(same) {
+            write(&mut body, protocol.encode(turn, request, key.1))?;
+            keys.push(key);
+            ends.push(body.len() - begin);
         }
-        Ok(())
+        if let Some(last) = turns.last() {
+            write(&mut body, protocol.encode(last, request, Place::Last))?;
+        }
+        if body.last() == Some(&b',') {
+            body.truncate(body.len() - 1);
+        }
+        body.put_slice(b"]}");
+        let body = body.freeze();
+        *self = Prefix { written_for, keys, ends, begin, body: body.clone() };
+        Ok(body)
     }
+}
+
+/// What stands before the first turn.
+fn opening<P: Protocol>(protocol: &P, request: &Request) -> serde_json::Result<BytesMut> {
+    let mut out = BytesMut::new();
+    serde_json::to_writer((&mut out).writer(), &protocol.head(request))?;
+    out.truncate(out.len() - 1);
+    if out.len() > 1 {
+        out.put_u8(b',');
+    }
+    serde_json::to_writer((&mut out).writer(), P::CONVERSATION)?;
+    out.put_slice(b":[");
+    write(&mut out, protocol.opening(request))?;
+    Ok(out)
+}
+
+/// The request before, with a new opening and `kept` bytes of its turns.
+fn reopen(before: Bytes, begin: usize, opening: &[u8], kept: usize) -> BytesMut {
+    let mut body = match before.try_into_mut() {
+        Ok(mut body) if begin == opening.len() => {
+            body.truncate(begin + kept);
+            body[..begin].copy_from_slice(opening);
+            body
+        }
+        other => {
+            let before = other.map_or_else(|shared| shared, BytesMut::freeze);
+            let mut copy = BytesMut::with_capacity(opening.len() + kept + ROOM);
+            copy.put_slice(opening);
+            copy.put_slice(&before[begin..begin + kept]);
+            copy
+        }
+    };
+    if kept > 0 {
+        // The request may have ended there.
+        body[opening.len() + kept - 1] = b',';
+    }
+    body
+}
+
+/// Writes items, each followed by a comma.
+fn write(out: &mut BytesMut, items: Vec<serde_json::Value>) -> serde_json::Result<()> {
+    for item in items {
+        serde_json::to_writer((&mut *out).writer(), &item)?;
+        out.put_u8(b',');
+    }
+    Ok(())
 }

@@ -26,7 +26,7 @@ use serde_json::Value;
 use tokio::task;
 use tokio_util::sync::CancellationToken;
 
-pub use bash::{JobReport, Jobs};
+pub use bash::{JobReport, Jobs, Plain, run_plain};
 
 use crate::toolkit::{Arguments, Tool, ToolError, ToolSet};
 use files::Seen;

@@ -10,7 +10,6 @@ use super::msg::Effect;
 use super::page::PageLine;
 use super::prompt::Way;
 use super::sources::{ExtraKind, ModelChoice, SessionRow, SessionScope};
-use super::transcript::row::Row;
 use super::transcript::{Tone, fill};
 use super::words;
 use crate::agent::{Command, Delivery};
@@ -107,7 +106,7 @@ slashes! {
         effects.push(Effect::Extras);
     };
     "init" "" "let the model write an AGENTS.md" |app, _, effects| super::update::submit::send_text(app, INIT, Delivery::Steer, effects);
-    "plugins" "" "commands of plugins" |app, _, _| plugins(app);
+    "plugins" "" "plugins: what they do and cost, on and off" |app, _, effects| super::plugins::open(app, effects);
     "hotkeys" "" "all key bindings" |app, _, _| help(app);
     "help" "" "all commands and key bindings" |app, _, _| help(app);
     "quit" "" "leave" |_, _, effects| effects.push(Effect::Quit);
@@ -127,7 +126,7 @@ pub fn hint(app: &AppState, actions: &[(&str, &str)]) -> String {
 }
 
 /// The keys of a list in which one only takes something.
-fn plain_hint(app: &AppState, word: &str) -> String {
+pub fn plain_hint(app: &AppState, word: &str) -> String {
     hint(app, &[("list.choose", word), ("list.close", "")])
 }
 
@@ -401,21 +400,6 @@ fn settings(app: &mut AppState) {
     app.open(Overlay::List(Box::new(List::new(Subject::Settings, "settings", plain_hint(app, "change"), items))));
 }
 
-fn plugins(app: &mut AppState) {
-    let rows: Vec<Row> = app
-        .extras
-        .iter()
-        .filter(|extra| extra.kind == ExtraKind::Plugin)
-        .map(|extra| Row::plain(format!("/{}  {}", extra.name, extra.description), app.theme.style(Token::Text)))
-        .collect();
-    let rows = if rows.is_empty() {
-        vec![Row::plain("no plugin has commands here", app.theme.style(Token::Dim))]
-    } else {
-        rows
-    };
-    app.open_page("plugins", rows);
-}
-
 /// The page of all commands and bindings.
 pub fn help(app: &mut AppState) {
     let head = |words: &str| PageLine::Words(Part::new(words, Token::Heading).bold());
@@ -542,6 +526,7 @@ pub fn choose(app: &mut AppState, effects: &mut Effects) {
         Subject::Thinking => effects.push(command(Command::SetThinking(Thinking::ALL[at]))),
         Subject::Modes => set_mode(app, Mode::ALL[at], effects),
         Subject::Fork(targets) => effects.push(command(Command::Fork { to: targets[at] })),
+        Subject::Plugins(plugins) => super::plugins::choose(app, &plugins[at]),
         Subject::Settings => match at {
             0 => effects.push(Effect::Themes),
             1 => modes(app),

@@ -196,6 +196,8 @@ impl Runner {
                 self.spawn(move || Some(Done::SessionsChanged((sources.delete_session)(&path))));
             }
             Effect::Bindings => self.bindings(),
+            Effect::Plugins => self.spawn(move || Some(Done::Plugins((sources.plugins)()))),
+            Effect::Plugin(act) => self.spawn(move || Some(Done::PluginActed((sources.plugin_act)(&act)))),
             Effect::Offered => self.spawn(move || {
                 let (offered, failed) = (sources.offered)();
                 Some(Done::Offered(offered, failed))

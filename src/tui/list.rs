@@ -101,6 +101,8 @@ pub enum Subject {
     Fork(Vec<Option<crate::session::EntryId>>),
     /// Settings.
     Settings,
+    /// Plugins.
+    Plugins(Vec<super::plugins::PluginItem>),
 }
 
 /// A piece of text that gets its colour when it is drawn: the theme may change while it is shown.

@@ -29,6 +29,7 @@ pub mod list;
 pub mod msg;
 pub mod page;
 pub mod pane;
+pub mod plugins;
 pub mod prompt;
 pub mod reference;
 pub mod review;

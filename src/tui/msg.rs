@@ -7,11 +7,13 @@ use serde_json::Value;
 
 use super::highlight::Coloured;
 use super::keys::Bindings;
+use super::plugins::PluginAct;
 use super::prompt::chips::Image;
 use super::sources::{Extra, ExtraKind, ModelChoice, SessionRow, SessionScope};
 use super::term::Input;
 use super::transcript::{Tone, Wanted};
 use crate::agent::{Command, Delivery, Update};
+use crate::plugin::PluginRow;
 use crate::theme::Theme;
 
 /// What came.
@@ -65,6 +67,10 @@ pub enum Done {
     Expanded(Result<String, String>, Delivery),
     /// A session was renamed or deleted, or that failed.
     SessionsChanged(Result<(), String>),
+    /// All plugins.
+    Plugins(Vec<PluginRow>),
+    /// What came of an act on a plugin.
+    PluginActed(Result<String, String>),
     /// Models that models.json lacks, and what went wrong with some providers.
     Offered(Vec<(String, String)>, Vec<String>),
     /// A model was added to models.json: its reference.
@@ -154,6 +160,10 @@ pub enum Effect {
     Rename(PathBuf, String),
     /// Delete a session.
     Delete(PathBuf),
+    /// Read the plugins.
+    Plugins,
+    /// Do something about a plugin.
+    Plugin(PluginAct),
     /// Ask the providers for models that models.json lacks.
     Offered,
     /// Add a model to models.json: provider and id.

@@ -104,10 +104,12 @@ const STREAM_FRAME: Duration = Duration::from_millis(33);
 const TICK: Duration = Duration::from_millis(100);
 /// Between two looks at whether a job in the background was brought to the front.
 const BACKGROUND: Duration = Duration::from_millis(250);
-/// How long pieces of a stream wait for each other.
-const HOLD: Duration = Duration::from_millis(12);
-/// So many updates at once are a flood: for a while, what comes is taken as fast as it comes.
-const FLOOD: usize = 64;
+/// For so long updates wait for each other in the channel once some were taken, unless a frame is due before: nothing
+/// is worth waking up for that cannot be drawn yet.
+const HOLD: Duration = FRAME;
+/// So many updates at once are a flood: while it lasts, code is shown plain, since it will have passed by the time that
+/// it could be coloured.
+const FLOOD: usize = 256;
 const FLOOD_LASTS: Duration = Duration::from_millis(100);
 /// Updates that are taken at once.
 const BATCH: usize = 4096;
@@ -144,7 +146,16 @@ pub async fn run(
     let mut agent_gone = false;
     loop {
         ui.now();
-        ui.draw_if_due()?;
+        if ui.frame_at().is_some_and(|at| at <= ui.app.now) {
+            // What waits is drawn along.
+            while batch.len() < BATCH
+                && let Ok(update) = updates.try_recv()
+            {
+                batch.push(update);
+            }
+            ui.take_updates(&mut batch);
+            ui.frame()?;
+        }
         if let Some(exit) = ui.exit.take() {
             // The agent ends what goes on by itself when its commands end.
             return Ok(exit);
@@ -189,15 +200,7 @@ pub async fn run(
             count = updates.recv_many(&mut batch, BATCH), if !agent_gone && !ui.holds() => {
                 agent_gone = count == 0;
                 ui.now();
-                // Where little comes, each piece is not worth waking up for: they wait for each other.
-                if count >= FLOOD {
-                    ui.flood = ui.app.now + FLOOD_LASTS;
-                }
-                let trickle = ui.flood <= ui.app.now && batch.iter().all(is_stream);
-                ui.hold = trickle.then(|| ui.app.now + HOLD);
-                for update in batch.drain(..) {
-                    ui.take_update(update);
-                }
+                ui.take_updates(&mut batch);
                 if agent_gone {
                     ui.app.transcript.note("the agent ended; quit and start again", Tone::Error);
                     ui.app.dirty = true;
@@ -238,10 +241,12 @@ struct Ui {
     last_tick: Instant,
     escape: Option<Instant>,
     look_at: Instant,
-    /// Until when pieces of a stream wait for each other.
-    hold: Option<Instant>,
+    /// Until when updates wait for each other.
+    hold: Instant,
     /// Until when a flood is taken to last.
     flood: Instant,
+    /// What was drawn last was not yet asked colours for.
+    plain: bool,
     wanted: Vec<Wanted>,
     title: String,
 }
@@ -306,8 +311,9 @@ impl Ui {
             last_tick: now,
             escape: None,
             look_at: now,
-            hold: None,
+            hold: now,
             flood: now,
+            plain: false,
             wanted: Vec::new(),
             title: String::new(),
         }
@@ -343,7 +349,7 @@ impl Ui {
     }
 
     fn holds(&self) -> bool {
-        self.hold.is_some_and(|until| until > self.app.now)
+        self.hold > self.app.now
     }
 
     fn is_away(&self) -> bool {
@@ -356,9 +362,17 @@ impl Ui {
         }
     }
 
-    fn take_update(&mut self, update: Update) {
-        self.urgent |= !is_stream(&update);
-        self.take(Msg::Update(update));
+    fn take_updates(&mut self, batch: &mut Vec<Update>) {
+        if !batch.is_empty() {
+            self.hold = self.app.now + HOLD;
+        }
+        if batch.len() >= FLOOD {
+            self.flood = self.app.now + FLOOD_LASTS;
+        }
+        for update in batch.drain(..) {
+            self.urgent |= !is_stream(&update);
+            self.take(Msg::Update(update));
+        }
     }
 
     fn take_done(&mut self, done: Done) -> io::Result<()> {
@@ -368,7 +382,8 @@ impl Ui {
             self.resized();
             self.painter.forget();
         }
-        self.urgent = true;
+        // Colours can wait for the next piece of text.
+        self.urgent |= !matches!(done, Done::Coloured(_));
         self.take(Msg::Done(done));
         Ok(())
     }
@@ -459,6 +474,7 @@ impl Ui {
             self.last_tick = now;
             self.take(Msg::Tick);
         }
+        self.colour_if_due();
         Ok(())
     }
 
@@ -484,15 +500,9 @@ impl Ui {
         // A shell that brings a running job to the front tells nobody: it has to be looked at. While the process
         // is stopped it costs nothing.
         let look = (self.away == Away::Suspended).then_some(self.look_at);
-        let hold = self.hold.filter(|_| self.holds());
-        [self.frame_at(), self.tick_at(), self.escape, look, hold].into_iter().flatten().min()
-    }
-
-    fn draw_if_due(&mut self) -> io::Result<()> {
-        if self.frame_at().is_some_and(|at| at <= self.app.now) {
-            self.frame()?;
-        }
-        Ok(())
+        let hold = self.holds().then_some(self.hold);
+        let colour = self.plain.then_some(self.flood);
+        [self.frame_at(), self.tick_at(), self.escape, look, hold, colour].into_iter().flatten().min()
     }
 
     fn frame(&mut self) -> io::Result<()> {
@@ -511,6 +521,17 @@ impl Ui {
         self.urgent = false;
         self.last_frame = begun;
         self.frame_cost = begun.elapsed();
+        self.plain = true;
+        self.colour_if_due();
+        Ok(())
+    }
+
+    /// Asks for the colours of what was drawn.
+    fn colour_if_due(&mut self) {
+        if !self.plain || self.flood > self.app.now {
+            return;
+        }
+        self.plain = false;
         let mut wanted = std::mem::take(&mut self.wanted);
         self.app.transcript.wanted(&mut wanted);
         self.app.reviews.wanted(&mut wanted);
@@ -518,7 +539,6 @@ impl Ui {
             self.runner.run(Effect::Highlight(wanted));
         }
         self.wanted = wanted;
-        Ok(())
     }
 
     fn effect(&mut self, effect: Effect) {

@@ -6,7 +6,9 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
+use super::plugins::PluginAct;
 use crate::model::Cost;
+use crate::plugin::PluginRow;
 
 /// A model that can be chosen.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -99,7 +101,7 @@ pub struct Sources {
     pub search_sessions: Shared<dyn Fn(SessionScope, &str, &dyn Fn() -> bool) -> Vec<PathBuf> + Send + Sync>,
     /// Skills, templates and commands of plugins.
     pub extras: Shared<dyn Fn() -> Vec<Extra> + Send + Sync>,
-    /// The text that a further command stands for, or does; an empty text sends nothing.
+    /// The text that a skill or a template stands for; an empty text sends nothing.
     pub expand: Shared<dyn Fn(ExtraKind, &str, &str) -> Result<String, String> + Send + Sync>,
     /// Saves one of the settings.
     pub save_setting: Shared<dyn Fn(&str, &Value) -> Result<(), String> + Send + Sync>,
@@ -107,6 +109,10 @@ pub struct Sources {
     pub rename_session: Shared<dyn Fn(&Path, &str) -> Result<(), String> + Send + Sync>,
     /// Deletes a session.
     pub delete_session: Shared<dyn Fn(&Path) -> Result<(), String> + Send + Sync>,
+    /// All plugins.
+    pub plugins: Shared<dyn Fn() -> Vec<PluginRow> + Send + Sync>,
+    /// Does something about a plugin, and says what came of it.
+    pub plugin_act: Shared<dyn Fn(&PluginAct) -> Result<String, String> + Send + Sync>,
     /// Asks the providers what they offer: models that models.json lacks, as provider and id, and what went wrong.
     pub offered: Shared<dyn Fn() -> (Vec<(String, String)>, Vec<String>) + Send + Sync>,
     /// Adds a model of a provider to models.json.
@@ -131,6 +137,8 @@ impl Sources {
             save_setting: Arc::new(move |_, _| no()),
             rename_session: Arc::new(move |_, _| no()),
             delete_session: Arc::new(move |_| no()),
+            plugins: Arc::new(Vec::new),
+            plugin_act: Arc::new(move |_| Err("not available here".to_owned())),
             offered: Arc::new(|| (Vec::new(), Vec::new())),
             add_model: Arc::new(|_, _| Err("not available here".to_owned())),
             write_models: Arc::new(|| Err("not available here".to_owned())),

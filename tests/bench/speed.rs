@@ -191,3 +191,68 @@ fn start_version(bencher: Bencher) {
         assert!(status.expect("started").success());
     });
 }
+
+/// What plugins cost: one turn with a call, whose hooks do nothing, and one event for which nobody listens.
+mod plugins {
+    use std::sync::Arc;
+
+    use divan::Bencher;
+    use serde_json::json;
+    use tokio_util::sync::CancellationToken;
+    use violin::event::{CompactionTrigger, Event};
+    use violin::home::Home;
+    use violin::plugin::{EndedCall, Host};
+    use violin::toolkit::{Arguments, Risk};
+
+    const NOTHING: &str = "return { on_agent_start = function() end, on_context = function() end, on_tool_start = function() end, \
+        on_tool_end = function() end, on_session_before_compact = function() end, on_event = function() end }";
+
+    fn host(runtime: &tokio::runtime::Runtime, plugin: &str) -> (tempfile::TempDir, Arc<Host>) {
+        let dir = tempfile::tempdir().expect("a folder");
+        std::fs::create_dir_all(dir.path().join("plugins")).expect("made");
+        std::fs::write(dir.path().join("plugins/a.lua"), plugin).expect("written");
+        let host = Host::new(Home::at(dir.path()));
+        runtime.block_on(async {
+            host.load(dir.path());
+            host.ready().await;
+        });
+        (dir, host)
+    }
+
+    #[divan::bench]
+    fn a_turn_of_hooks_that_do_nothing(bencher: Bencher) {
+        let runtime =
+            tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().expect("built");
+        let (_dir, host) = host(&runtime, NOTHING);
+        let arguments = Arguments::from_iter([("command".to_owned(), json!("ls"))]);
+        let content = "a line of output\n".repeat(100);
+        bencher.bench(|| {
+            runtime.block_on(async {
+                let cancel = CancellationToken::new();
+                host.agent_start(json!({"prompt": "x"}), &cancel).await;
+                host.context(json!({}), &cancel).await;
+                host.tool_start("bash", "c", Risk::Command, &arguments, &cancel).await;
+                let call = EndedCall {
+                    tool: "bash",
+                    id: "c",
+                    arguments: &arguments,
+                    content: &content,
+                    is_error: false,
+                    exit_code: Some(0),
+                    effects: &[],
+                };
+                host.tool_end(call, &cancel).await;
+                host.before_compact(CompactionTrigger::Manual, &cancel).await;
+            });
+        });
+    }
+
+    #[divan::bench]
+    fn a_delta_without_on_event(bencher: Bencher) {
+        let runtime =
+            tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().expect("built");
+        let (_dir, host) = host(&runtime, "return { on_tool_start = function() end }");
+        let event = Event::Delta { text: "some text".into() };
+        bencher.bench(|| host.tell(&event));
+    }
+}

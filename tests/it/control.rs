@@ -369,3 +369,32 @@ fn keys_stand_neither_in_an_error_nor_in_an_export() {
         assert!(text.contains("[redacted]"));
     }
 }
+
+#[test]
+fn the_log_tells_what_happened_and_no_secret() {
+    use std::os::unix::fs::PermissionsExt;
+    let server = Server::scripted([
+        Step::error(
+            401,
+            &json!({"error": {"message": "Incorrect API key provided: sk-VIOLINTEST. Also ghp_abcdefghijklmnopqrst12"}}),
+        ),
+        bash("c1", "echo the-words"),
+        text("the-answer"),
+    ]);
+    let home = TestHome::new(&server, CHAT);
+    let run = |level: &str| home.command(&["-p", "the-question"]).env("VIOLIN_LOG", level).output().expect("ran");
+    run("debug");
+    let path = home.home().join(".violin/logs/violin.log");
+    let log = fs::read_to_string(&path).expect("there");
+    assert_eq!(fs::metadata(&path).expect("there").permissions().mode() & 0o777, 0o600);
+    assert!(log.contains("status=401") && log.contains("[redacted]"), "{log}");
+    run("debug");
+    let log = fs::read_to_string(&path).expect("there");
+    assert!(log.contains("call ended") && log.contains("run ended") && log.contains("turn begins"), "{log}");
+    for secret in ["sk-VIOLINTEST", "ghp_", "the-words", "the-question", "the-answer"] {
+        assert!(!log.contains(secret), "{secret} in {log}");
+    }
+    fs::remove_file(&path).expect("gone");
+    run("off");
+    assert!(!path.exists());
+}

@@ -9,6 +9,7 @@ mod layout;
 mod leaving;
 mod link;
 mod main_job;
+mod plugins;
 mod pointer;
 mod providers;
 mod rewind;

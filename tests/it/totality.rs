@@ -125,7 +125,7 @@ fn written(api: Api, request: &Request) -> Value {
     let turns = history::turns(&request.messages, &request.model, request.forget_thinking);
     let mut prefix = Prefix::default();
     fn body<P: Protocol>(protocol: &P, prefix: &mut Prefix, request: &Request, turns: &[history::Turn<'_>]) -> Vec<u8> {
-        prefix.body(protocol, request, turns).expect("writes")
+        prefix.body(protocol, request, turns).expect("writes").to_vec()
     }
     let bytes = match api {
         Api::Chat => body(&Completions, &mut prefix, request, &turns),

@@ -1,6 +1,10 @@
 //! Chunks of chat completions, as the many servers really send them.
 
-use serde::Deserialize;
+use std::fmt;
+
+use serde::de::value::SeqAccessDeserializer;
+use serde::de::{SeqAccess, Visitor};
+use serde::{Deserialize, Deserializer};
 use serde_json::Value;
 
 use crate::event::ErrorKind;
@@ -66,12 +70,33 @@ struct Delta {
     tool_calls: Option<Vec<CallDelta>>,
 }
 
-#[derive(Deserialize)]
-#[serde(untagged)]
 enum Content {
     Text(String),
     /// Mistral streams thinking and text as parts.
     Parts(Vec<Value>),
+}
+
+/// By hand, since `untagged` copies each delta once more before it looks at it.
+impl<'de> Deserialize<'de> for Content {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct TextOrParts;
+        impl<'de> Visitor<'de> for TextOrParts {
+            type Value = Content;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("text or parts")
+            }
+
+            fn visit_str<E>(self, text: &str) -> Result<Content, E> {
+                Ok(Content::Text(text.to_owned()))
+            }
+
+            fn visit_seq<A: SeqAccess<'de>>(self, parts: A) -> Result<Content, A::Error> {
+                Vec::deserialize(SeqAccessDeserializer::new(parts)).map(Content::Parts)
+            }
+        }
+        deserializer.deserialize_any(TextOrParts)
+    }
 }
 
 #[derive(Deserialize)]

@@ -30,7 +30,8 @@ impl Store {
             return Ok(store);
         }
         private_dir(folder).map_err(CheckpointError::io(folder))?;
-        let output = store.git(&["init", "--bare", "--quiet"]).arg(folder).output().map_err(missing)?;
+        // Without the samples of hooks and the like that git's template brings.
+        let output = store.git(&["init", "--bare", "--quiet", "--template="]).arg(folder).output().map_err(missing)?;
         if !output.status.success() {
             return Err(CheckpointError::Git(String::from_utf8_lossy(&output.stderr).trim().to_owned()));
         }

@@ -24,7 +24,7 @@ use crate::toolkit::{Arguments, Risk, Tool, ToolContext, ToolError, ToolOutput, 
 
 pub use job::{JobReport, Jobs};
 
-use capture::Capture;
+use capture::{Capture, Captured};
 use family::Family;
 use shell::Started;
 
@@ -102,22 +102,13 @@ impl Tool for Bash {
             if context.cancel.is_cancelled() {
                 return Err(ToolError::Cancelled);
             }
-            let program = shell::find(&context.shell)?;
-            let started = shell::start(&program, command, &context.cwd, &context.shell).map_err(|error| {
-                let place = context.cwd.display();
-                let why = match error.kind() {
-                    std::io::ErrorKind::ArgumentListTooLong => {
-                        "it is too long; write it to a file and run that".to_owned()
-                    }
-                    _ if !context.cwd.is_dir() => format!("the directory {place} is gone"),
-                    _ => format!("{}: {error}", program.display()),
-                };
-                ToolError::model(format!("The command could not be started: {why}."))
-            })?;
+            let started = start(&context, command)?;
             if super::flag(&arguments, "background") {
                 return self.jobs.start(&context, command, started, timeout);
             }
-            foreground(&context, started, timeout.unwrap_or(Duration::from_secs(context.shell.timeout_s))).await
+            let limit = timeout.unwrap_or(Duration::from_secs(context.shell.timeout_s));
+            let (end, captured) = foreground(&context, started, limit).await;
+            result(end, captured, limit)
         })
     }
 }
@@ -128,6 +119,52 @@ fn timeout(arguments: &Arguments) -> Result<Option<Duration>, ToolError> {
         true => Ok(Some(Duration::from_secs_f64(seconds.min(LONGEST)))),
         false => Err(ToolError::model("timeout: must be more than 0 seconds; leave it out for the default.")),
     }
+}
+
+fn start(context: &ToolContext, command: &str) -> Result<Started, ToolError> {
+    let program = shell::find(&context.shell)?;
+    shell::start(&program, command, &context.cwd, &context.shell).map_err(|error| {
+        let place = context.cwd.display();
+        let why = match error.kind() {
+            std::io::ErrorKind::ArgumentListTooLong => "it is too long; write it to a file and run that".to_owned(),
+            _ if !context.cwd.is_dir() => format!("the directory {place} is gone"),
+            _ => format!("{}: {error}", program.display()),
+        };
+        ToolError::model(format!("The command could not be started: {why}."))
+    })
+}
+
+/// What a command came to, for who is no model.
+#[derive(Debug)]
+pub struct Plain {
+    /// What it printed, cut as it is for a model.
+    pub output: String,
+    /// `None`: it was ended.
+    pub exit_code: Option<i32>,
+    /// It was ended because its time was up.
+    pub timed_out: bool,
+}
+
+/// Runs a command as the tool does.
+///
+/// # Errors
+/// Where it could not be started, or was interrupted.
+pub async fn run_plain(context: &ToolContext, command: &str, limit: Duration) -> Result<Plain, ToolError> {
+    if command.contains('\0') {
+        return Err(ToolError::model("a NUL character cannot be passed to a shell"));
+    }
+    if context.cancel.is_cancelled() {
+        return Err(ToolError::Cancelled);
+    }
+    let started = start(context, command)?;
+    let (end, captured) = foreground(context, started, limit).await;
+    let (exit_code, timed_out) = match end {
+        End::Cancelled => return Err(ToolError::Cancelled),
+        End::TimedOut => (None, true),
+        End::Lost(_) => (None, false),
+        End::Exited(status) => (described(status).2, false),
+    };
+    Ok(Plain { output: captured.text, exit_code, timed_out })
 }
 
 /// How a command came to its end.
@@ -142,7 +179,7 @@ enum End {
     Lost(String),
 }
 
-async fn foreground(context: &ToolContext, started: Started, limit: Duration) -> Result<ToolOutput, ToolError> {
+async fn foreground(context: &ToolContext, started: Started, limit: Duration) -> (End, Captured) {
     let Started { mut child, pid, mut output, marker } = started;
     let mut family = Family::of(pid, &format!("{}={marker}", shell::MARKER));
     let mut capture = Capture::new(&context.outputs, &context.call_id);
@@ -180,7 +217,7 @@ async fn foreground(context: &ToolContext, started: Started, limit: Duration) ->
     if let Some(text) = capture.last_live() {
         send(context, text, Instant::now() + AFTER).await;
     }
-    result(end, capture, limit)
+    (end, capture.finish())
 }
 
 /// Waits for the shell's end, and takes and passes on its output meanwhile.
@@ -257,8 +294,7 @@ async fn send(context: &ToolContext, text: String, until: Instant) {
     }
 }
 
-fn result(end: End, capture: Capture, limit: Duration) -> Result<ToolOutput, ToolError> {
-    let captured = capture.finish();
+fn result(end: End, captured: Captured, limit: Duration) -> Result<ToolOutput, ToolError> {
     let (note, summary, exit_code) = match end {
         End::Cancelled if captured.text.is_empty() => return Err(ToolError::Cancelled),
         End::Cancelled => ("[interrupted]".to_owned(), "interrupted".to_owned(), None),

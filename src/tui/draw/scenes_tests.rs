@@ -227,8 +227,43 @@ pub const SCENES: &[Scene] = &[
         ];
         update::first_start(app, &found.map(str::to_owned));
     }),
+    scene("plugins", idle, plugins),
+    scene("plugin", idle, |app| {
+        plugins(app);
+        key(app, KeyCode::Enter);
+    }),
     scene("yolo", idle, |app| crate::tui::actions::set_mode(app, Mode::Yolo, &mut Vec::new())),
 ];
+
+fn plugins(app: &mut AppState) {
+    use crate::plugin::{Origin, Permission, PluginRow, State};
+    let row = |name: &str, state, what: &str| PluginRow {
+        name: name.into(),
+        path: format!("/home/you/.violin/plugins/{name}.lua").into(),
+        origin: Origin::Own,
+        version: "1.0".into(),
+        description: what.into(),
+        state,
+        hooks: vec!["on_tool_start", "on_tool_end", "on_session_before_compact"],
+        permissions: vec![Permission::Read, Permission::Exec],
+        tools: vec!["weather".into()],
+        commands: vec!["notes".into(), "recap".into()],
+        calls: 12,
+        time: std::time::Duration::from_micros(3400),
+        last_error: None,
+    };
+    let mut failed =
+        row("日本-checks", State::Failed, "runs what a project of 日本 checks after each edit, and says so 👩‍🔬");
+    failed.last_error = Some("日本-checks.lua:12: attempt to index a nil value (local 'x')".into());
+    crate::tui::plugins::open(app, &mut Vec::new());
+    let rows = vec![
+        failed,
+        row("guard", State::Active, "blocks or asks for dangerous shell commands, and runs the rest under set -e"),
+        row("notes", State::Waiting, "keeps notes"),
+        row("today", State::Off, "tells the model what day it is"),
+    ];
+    done(app, Done::Plugins(rows));
+}
 
 const NO_SANDBOX: &str =
     "look twice: it deletes whole folders · no sandbox: the kernel has no Landlock (it needs Linux 6.2 or later)";

@@ -171,10 +171,12 @@ impl Painter {
     fn row(&mut self, y: u16, links: &[Link]) {
         let width = self.next.area.width;
         let start = usize::from(y) * usize::from(width);
-        let blank_from = {
-            let cells = &self.next.content[start..start + usize::from(width)];
-            cells.iter().rposition(|cell| *cell != Cell::EMPTY).map_or(0, |at| at + 1) as u16
-        };
+        let cells = &self.next.content[start..start + usize::from(width)];
+        // Most rows are as they were.
+        if *cells == self.shown.content[start..start + usize::from(width)] {
+            return;
+        }
+        let blank_from = cells.iter().rposition(|cell| *cell != Cell::EMPTY).map_or(0, |at| at + 1) as u16;
         let mut x = 0;
         // Cells that a wide character covered before, or covers now, cannot be trusted.
         let mut doubtful = 0;

@@ -365,7 +365,8 @@ impl Transcript {
                 continue;
             }
             before = place.block;
-            let block = &mut self.blocks[place.block];
+            // The window may be older than the blocks.
+            let Some(block) = self.blocks.get_mut(place.block) else { continue };
             let finished = block.is_finished();
             let sizes: Vec<usize> = block.code().iter().map(|code| code.lines.len()).collect();
             block.colours.resize_with(sizes.len().max(block.colours.len()), Default::default);

@@ -57,6 +57,12 @@ pub fn update(app: &mut AppState, update: Update, effects: &mut Vec<Effect>) {
             }
         }
         Update::Trust(files) => trust(app, files),
+        Update::Plugins => {
+            effects.push(Effect::Extras);
+            if crate::tui::plugins::is_open(app) {
+                effects.push(Effect::Plugins);
+            }
+        }
         Update::RestorePreview(preview) => restore(app, preview, effects),
         Update::ShellOutput(output) => app.transcript.shell_output(&output),
     }

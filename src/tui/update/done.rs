@@ -6,11 +6,12 @@ use crate::tui::commands;
 use crate::tui::list::Subject;
 use crate::tui::msg::{Clip, Done, Effect};
 use crate::tui::pane::Pane;
+use crate::tui::plugins;
 use crate::tui::transcript::{CodeOf, Tone};
 
 /// Takes it.
 pub fn done(app: &mut AppState, done: Done, effects: &mut Vec<Effect>) {
-    app.dirty = true;
+    let dirty = std::mem::replace(&mut app.dirty, true);
     match done {
         Done::Models(models) => commands::take_models(app, models),
         Done::Sessions(scope, rows) => {
@@ -19,7 +20,14 @@ pub fn done(app: &mut AppState, done: Done, effects: &mut Vec<Effect>) {
             commands::search_sessions(app, effects);
         }
         Done::Found(query, files) => commands::take_found(app, &query, &files),
-        Done::Extras(extras) => app.extras = extras,
+        Done::Extras(extras) => {
+            let others = app.extras != extras;
+            app.extras = extras;
+            // Commands that have just come are offered where one is being typed.
+            if others && app.prompt.before_cursor().starts_with('/') {
+                super::complete::refresh(app, effects);
+            }
+        }
         Done::History(texts) => app.prompt.history.load(texts),
         Done::Matches { version, items } => super::complete::matched(app, version, items),
         Done::Edited(Ok(text)) => app.prompt.set_text(text.trim_end_matches('\n')),
@@ -34,10 +42,11 @@ pub fn done(app: &mut AppState, done: Done, effects: &mut Vec<Effect>) {
         Done::Pasted(Err(error)) => app.tell(error, Tone::Warning),
         Done::Attached(Err(_), text) => app.prompt.paste(&text),
         Done::Coloured(coloured) => {
-            app.dirty = match coloured.of {
+            let seen = match coloured.of {
                 CodeOf::Block(id) => app.transcript.colour(id, coloured.piece, coloured.from, coloured.lines),
                 CodeOf::Review(number) => app.reviews.colour(number, coloured.lines),
             };
+            app.dirty = dirty | seen;
         }
         Done::Theme(Ok(theme)) => app.set_theme(*theme),
         Done::Theme(Err(error)) => app.transcript.note(error, Tone::Error),
@@ -72,6 +81,8 @@ pub fn done(app: &mut AppState, done: Done, effects: &mut Vec<Effect>) {
             }
         }
         Done::Changed(path) => changed(app, &path, effects),
+        Done::Plugins(rows) => plugins::take(app, rows),
+        Done::PluginActed(outcome) => plugins::acted(app, outcome, effects),
         Done::Themes(names) => commands::take_themes(app, names),
         Done::Log(path, text) => {
             if let Some(Pane::Output(output)) = &mut app.pane {

@@ -70,7 +70,10 @@ fn send(app: &mut AppState, delivery: Delivery, effects: &mut Vec<Effect>) {
             let argument = app.prompt.chips.expand(&argument);
             remember(app, effects);
             app.prompt.reset("");
-            effects.push(Effect::Expand(extra.kind, extra.name, argument, delivery));
+            effects.push(match extra.kind {
+                ExtraKind::Plugin => Effect::Command(Command::PluginCommand { name: extra.name, argument }),
+                ExtraKind::Skill | ExtraKind::Template => Effect::Expand(extra.kind, extra.name, argument, delivery),
+            });
             return;
         }
         // What looks like a path, or is unknown, is text.
