@@ -41,6 +41,8 @@ pub struct AppState {
     pub dark: bool,
     /// The key bindings.
     pub bindings: Bindings,
+    /// What is wrong with those of the person's own, as it was told.
+    pub binding_problems: Vec<String>,
     /// What was said and done.
     pub transcript: Transcript,
     /// What is being written.
@@ -192,6 +194,8 @@ pub enum LineFor {
 pub struct Mouse {
     /// Where the button went down.
     pub down: Option<Spot>,
+    /// Whether a drag goes by words, after a double click, or by lines, after a triple one.
+    pub clicks: u8,
     /// When and where the last click was, and how many there were.
     pub click: Option<(Instant, u16, u16, u8)>,
 }
@@ -258,6 +262,7 @@ impl AppState {
             theme_name: theme_name.to_owned(),
             dark,
             bindings: Bindings::default(),
+            binding_problems: Vec::new(),
             transcript: Transcript::default(),
             prompt: Prompt::default(),
             popup: None,

@@ -194,6 +194,54 @@ fn a_hit_that_is_looked_at_stays_in_sight_at_any_width() {
 }
 
 #[test]
+fn what_is_wrong_with_bindings_is_told_once_for_each_time_that_it_is_new() {
+    let mut app = scene(80, 24);
+    let mut told = |source: &str| {
+        let (bindings, problems) = crate::tui::keys::Bindings::parse(source).expect("reads");
+        let before = app.transcript.blocks.len();
+        take(&mut app, Msg::Done(crate::tui::msg::Done::Bindings(Box::new(bindings), problems)));
+        app.transcript.blocks.len() - before
+    };
+    let wrong = r#"{"nope": ["x"], "pane.tree": ["hyper+x"]}"#;
+    assert_eq!([told(wrong), told(wrong), told("{}"), told(wrong)], [2, 0, 0, 2]);
+}
+
+#[test]
+fn after_two_clicks_a_drag_goes_by_words_and_after_three_by_lines() {
+    let mut app = scene(80, 24);
+    let text = "\n\none two-three four\n\nfive six".into();
+    event(&mut app, Event::Delta { text });
+    let (buffer, _) = paint(&mut app);
+    let find = |what: &str| {
+        let row = (0..buffer.area.height).find(|y| {
+            let row: String = (0..buffer.area.width).map(|x| buffer[(x, *y)].symbol().to_owned()).collect();
+            row.contains(what)
+        });
+        let y = row.expect("it shows");
+        let row: String = (0..buffer.area.width).map(|x| buffer[(x, y)].symbol().to_owned()).collect();
+        (row.find(what).expect("it shows") as u16, y)
+    };
+    let (three, one, five) = (find("three"), find("one"), find("five"));
+    let mut dragged = |clicks: usize, from: (u16, u16), to: (u16, u16)| {
+        app.mouse.click = None;
+        for _ in 0..clicks {
+            super::scenes::mouse(&mut app, false, from.0, from.1);
+        }
+        super::scenes::mouse(&mut app, true, to.0, to.1);
+        let selection = app.selection.expect("something is selected");
+        let mut transcript = std::mem::take(&mut app.transcript);
+        let text = transcript.selected(&selection, app.look());
+        app.transcript = transcript;
+        text
+    };
+    assert_eq!(dragged(1, three, (three.0 + 1, three.1)), "th");
+    assert_eq!(dragged(2, three, (three.0 + 6, three.1)), "two-three four");
+    assert_eq!(dragged(2, three, (one.0 + 2, one.1)), "one two-three");
+    assert_eq!(dragged(2, three, (70, three.1)), "two-three");
+    assert_eq!(dragged(3, three, five), "one two-three four\n\nfive six");
+}
+
+#[test]
 fn the_mark_leads_back_to_the_end() {
     let mut app = SCENES.iter().find(|scene| scene.name == "scrolled").expect("a scene").app(80, 24);
     let mark = app.regions.mark;
@@ -398,7 +446,8 @@ fn contrast(one: (u8, u8, u8), other: (u8, u8, u8)) -> f64 {
 fn b82_text_stands_out_from_its_ground() {
     let dark = [(0, 0, 0), (0x16, 0x18, 0x1d), (0x1e, 0x1e, 0x2e), (0x28, 0x2a, 0x36)];
     let light = [(0xff, 0xff, 0xff), (0xfb, 0xfb, 0xf9), (0xfd, 0xf6, 0xe3)];
-    for (theme, grounds) in [("violin-dark", &dark[..]), ("violin-light", &light[..])] {
+    for (theme, grounds) in [("violin-dark", &dark[..]), ("violin-contrast", &dark[..2]), ("violin-light", &light[..])]
+    {
         for scene in SCENES {
             let mut app = scene.app(80, 24);
             let buffer = in_theme(&mut app, (theme, Depth::True, true));

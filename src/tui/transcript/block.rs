@@ -110,6 +110,13 @@ pub struct Stamp {
     gap: bool,
 }
 
+impl Stamp {
+    /// Whether a block in this state may have come to the other one by growing alone.
+    pub fn grew_to(&self, later: &Stamp) -> bool {
+        *self == Stamp { version: self.version, ..*later }
+    }
+}
+
 /// The classes of a line of code: up to which byte, and which.
 pub type LineClasses = Box<[(u32, Option<Class>)]>;
 
@@ -291,6 +298,14 @@ impl Block {
     /// How many rows it has, the gap included; 0 before it is laid out.
     pub fn height(&self) -> usize {
         usize::from(self.gap) + self.flow.rows.len() + self.rows.len()
+    }
+
+    /// How many of its rows, the gap included, stay as they are while it grows.
+    pub fn settled_rows(&self) -> usize {
+        match &self.kind {
+            Kind::Answer { live: true, .. } => usize::from(self.gap) + self.flow.rows.len(),
+            _ => 0,
+        }
     }
 
     /// One of its rows; `None` for the gap.

@@ -31,7 +31,7 @@ impl Hit {
 #[derive(Debug, Default)]
 pub struct Search {
     query: String,
-    folded: String,
+    needle: Needle,
     blocks: Vec<Found>,
     hits: Vec<Hit>,
     at: usize,
@@ -44,13 +44,63 @@ pub struct Search {
 struct Found {
     stamp: Stamp,
     width: u16,
+    /// Rows before this one do not change while the block grows.
+    settled: usize,
     hits: Vec<Hit>,
+}
+
+/// What is searched, in the forms in which it is.
+#[derive(Debug, Default)]
+struct Needle {
+    folded: String,
+    /// Its letters and digits.
+    letters: Vec<u8>,
+    /// For each of them, how many of the first ones stand right before it and are part of it: where a search
+    /// that failed goes on, so that no text is looked at twice.
+    back: Vec<usize>,
+}
+
+impl Needle {
+    fn new(query: &str) -> Self {
+        let folded = folded(query);
+        let letters = letters(&folded).into_bytes();
+        let mut back = vec![0; letters.len()];
+        let mut length = 0;
+        for at in 1..letters.len() {
+            while length > 0 && letters[at] != letters[length] {
+                length = back[length - 1];
+            }
+            length += usize::from(letters[at] == letters[length]);
+            back[at] = length;
+        }
+        Needle { folded, letters, back }
+    }
+
+    /// Whether its letters stand in a text one after another, whatever else is between them.
+    fn may_stand_in(&self, text: &str) -> bool {
+        if !text.is_ascii() {
+            let letters = letters(&folded(text)).into_bytes();
+            return memchr::memmem::find(&letters, &self.letters).is_some();
+        }
+        let mut found = 0;
+        for byte in text.bytes().filter(u8::is_ascii_alphanumeric) {
+            if found == self.letters.len() {
+                return true;
+            }
+            let byte = byte.to_ascii_lowercase();
+            while found > 0 && self.letters[found] != byte {
+                found = self.back[found - 1];
+            }
+            found += usize::from(self.letters[found] == byte);
+        }
+        found == self.letters.len()
+    }
 }
 
 impl Search {
     /// A search for a text, letters' case aside. It stands at the last hit.
     pub fn new(query: &str, transcript: &mut Transcript, look: Look<'_>) -> Self {
-        let mut search = Search { query: query.to_owned(), folded: folded(query), ..Search::default() };
+        let mut search = Search { query: query.to_owned(), needle: Needle::new(query), ..Search::default() };
         search.refresh(transcript, look);
         search.go(search.hits.len().saturating_sub(1));
         search
@@ -111,12 +161,18 @@ impl Search {
         self.blocks.truncate(count);
         for index in 0..count {
             let stamp = transcript.stamp(index);
-            if self.blocks.get(index).is_some_and(|found| found.stamp == stamp && found.width == look.width) {
+            let before = self.blocks.get_mut(index);
+            if before.as_ref().is_some_and(|found| found.stamp == stamp && found.width == look.width) {
                 continue;
             }
-            let hits = transcript.hits_in(index, &self.folded, look);
-            changed |= !hits.is_empty() || self.blocks.get(index).is_some_and(|found| !found.hits.is_empty());
-            let found = Found { stamp, width: look.width, hits };
+            // Of what only grew, only what grew is searched.
+            let grown = before.filter(|found| found.width == look.width && found.stamp.grew_to(&stamp));
+            let (from, mut hits) =
+                grown.map_or((0, Vec::new()), |found| (found.settled, std::mem::take(&mut found.hits)));
+            let count = hits.len();
+            let settled = transcript.hits_in(index, &self.needle, look, from, &mut hits);
+            changed |= from == 0 || count > 0 || !hits.is_empty();
+            let found = Found { stamp, width: look.width, settled, hits };
             match self.blocks.get_mut(index) {
                 Some(before) => *before = found,
                 None => self.blocks.push(found),
@@ -144,36 +200,36 @@ fn letters(text: &str) -> String {
 }
 
 /// Whether a block may show a text. Most do not, and need not be laid out to know it.
-fn may_show(block: &Block, query: &str) -> bool {
+fn may_show(block: &Block, needle: &Needle) -> bool {
     match &block.kind {
         // What is shown of these is short, and much of it stands in no source.
-        Kind::Tool(_) | Kind::User { .. } => true,
-        Kind::Note { .. } | Kind::Thinking { .. } => true,
+        Kind::Tool(_) | Kind::User { .. } | Kind::Note { .. } | Kind::Thinking { .. } => true,
         // A name for a character stands in its place.
         Kind::Answer { text, .. } | Kind::Summary { text, .. } if text.contains('&') => true,
-        Kind::Answer { text, .. } => letters(&folded(text)).contains(&letters(query)),
-        Kind::Summary { text, title } => {
-            letters(&folded(text)).contains(&letters(query)) || folded(title).contains(query)
-        }
+        // It is laid out as it is, and its text may be long.
+        Kind::Answer { live: true, .. } => true,
+        Kind::Answer { text, .. } => needle.may_stand_in(text),
+        Kind::Summary { text, title } => needle.may_stand_in(text) || needle.may_stand_in(title),
     }
 }
 
 impl Transcript {
-    /// The hits of a folded text in a block.
-    fn hits_in(&mut self, index: usize, query: &str, look: Look<'_>) -> Vec<Hit> {
-        let mut hits = Vec::new();
-        if query.is_empty() || !may_show(&self.blocks[index], query) {
-            return hits;
+    /// Brings the hits in a block up to date from a row on; from which row on it may change while it grows.
+    fn hits_in(&mut self, index: usize, needle: &Needle, look: Look<'_>, from: usize, hits: &mut Vec<Hit>) -> usize {
+        if needle.folded.is_empty() || !may_show(&self.blocks[index], needle) {
+            hits.clear();
+            return 0;
         }
         let rows = self.lay(index, look);
         let block = &self.blocks[index];
-        let mut row = 0;
+        let mut row = if from == 0 { 0 } else { line_around(block, from.min(rows.saturating_sub(1))).start };
+        hits.retain(|hit| hit.to.place.row < row);
         while row < rows {
             let line = line_around(block, row);
             row = line.end;
-            find_in(block, index, line, query, &mut hits);
+            find_in(block, index, line, &needle.folded, hits);
         }
-        hits
+        block.settled_rows()
     }
 }
 

@@ -220,7 +220,47 @@ fn a_search_keeps_up_with_what_comes_and_with_the_width() {
     );
 }
 
+#[test]
+fn a_search_in_an_answer_that_streams_finds_what_a_fresh_one_does() {
+    let theme = theme();
+    let mut transcript = Transcript::default();
+    let mut search = Search::new("needle in", &mut transcript, look(&theme, 24));
+    for n in 0..120 {
+        let more = match n % 10 {
+            0 => "\n\n",
+            3 => "nee",
+            4 => "dle ",
+            5 => "in a ",
+            7 => "```\nneedle in code\n```\n",
+            _ => "some more words ",
+        };
+        transcript.event(Event::Delta { text: more.into() }, Instant::now());
+        search.refresh(&mut transcript, look(&theme, 24));
+        let fresh = Search::new("needle in", &mut transcript, look(&theme, 24));
+        assert_eq!(search.hits(), fresh.hits(), "after {n}");
+    }
+    transcript.settle();
+    search.refresh(&mut transcript, look(&theme, 24));
+    assert_eq!(search.hits(), Search::new("needle in", &mut transcript, look(&theme, 24)).hits());
+    assert!(search.hits().len() > 20, "{}", search.hits().len());
+}
+
 proptest::proptest! {
+    /// What is left out without a look shows nothing of what is searched.
+    #[test]
+    fn what_is_passed_over_holds_nothing(text in "[abAB*_` é日\n-]{0,60}", query in "[abé日 ]{1,6}") {
+        let width = 20;
+        let mut transcript = answer(&text, width);
+        let found = !found(&mut transcript, &query, width).is_empty();
+        // The same text in a block that is never passed over.
+        let mut live = Transcript::default();
+        live.event(Event::Delta { text: text.clone() }, Instant::now());
+        live.event(Event::Delta { text: "\n\n".into() }, Instant::now());
+        live.layout(look(&theme(), width), 100);
+        let looked = !Search::new(&query, &mut live, look(&theme(), width)).hits().is_empty();
+        proptest::prop_assert_eq!(found, looked);
+    }
+
     /// Whatever is cut out of a text is found in it, and what is found reads as it was searched.
     #[test]
     fn every_piece_of_a_text_is_found(

@@ -72,8 +72,12 @@ pub fn done(app: &mut AppState, done: Done, effects: &mut Vec<Effect>) {
         }
         Done::Bindings(bindings, problems) => {
             app.bindings = *bindings;
-            for problem in problems {
-                app.transcript.note(problem, Tone::Warning);
+            // A file that is saved may be told of more than once.
+            if problems != app.binding_problems {
+                for problem in &problems {
+                    app.transcript.note(problem.clone(), Tone::Warning);
+                }
+                app.binding_problems = problems;
             }
         }
         Done::Changed(path) => changed(app, &path, effects),

@@ -489,12 +489,18 @@ fn press(app: &mut AppState, at: Position) {
         _ => 1,
     };
     app.mouse.click = Some((app.now, at.x, at.y, count));
+    app.mouse.clicks = count;
     app.mouse.down = Some(spot);
-    app.selection = match count {
-        1 => None,
+    app.selection = around(app, spot);
+}
+
+/// What the clicks before a drag take at a cell: nothing, a word, a line.
+fn around(app: &AppState, spot: Spot) -> Option<Selection> {
+    match app.mouse.clicks {
         2 => app.transcript.word_around(spot),
-        _ => app.transcript.line_around(spot),
-    };
+        3 => app.transcript.line_around(spot),
+        _ => None,
+    }
 }
 
 fn drag(app: &mut AppState, at: Position, _effects: &mut Vec<Effect>) {
@@ -506,7 +512,12 @@ fn drag(app: &mut AppState, at: Position, _effects: &mut Vec<Effect>) {
         actions::scroll(app, 1);
     }
     if let Some(to) = spot(app, at) {
-        app.selection = Some(Selection::drag(from, to));
+        app.selection = Some(match (around(app, from), around(app, to)) {
+            (Some(one), Some(other)) => Selection { from: one.from.min(other.from), to: one.to.max(other.to) },
+            // Beside words there is none.
+            (Some(one), None) => one,
+            (None, _) => Selection::drag(from, to),
+        });
         app.mouse.click = None;
     }
 }
