@@ -49,9 +49,9 @@ pub fn run(runtime: &tokio::runtime::Runtime, setup: Setup, args: &RunArgs) -> R
         notices,
         sources: sources(&setup, found),
     };
+    let agent::Handle { commands, updates, task } = agent::spawn(setup, loaded, session, model);
     // The interface has a runtime of its own, on this thread: on the agent's, each of its timers would wake the worker.
     let screen = tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(Exit::failed)?;
-    let agent::Handle { commands, updates, task } = agent::spawn(setup, loaded, session, model);
     let exit = screen.block_on(run_screen(options, commands, updates));
     // The agent ends what goes on, and itself, now that nobody can command it.
     let _ = runtime.block_on(task);

@@ -135,8 +135,14 @@ pub async fn run(
     term::restore_on_panic(&terminal);
     let (done_sender, mut done) = mpsc::channel(256);
     let mut ui = Ui::new(&options, terminal, done_sender);
-    while let Ok(update) = updates.try_recv() {
+    // The agent begins with where it stands; the first frame has it, where that does not take long.
+    let patience = tokio::time::Instant::now() + FRAME;
+    while let Ok(Some(update)) = tokio::time::timeout_at(patience, updates.recv()).await {
+        let last = matches!(update, Update::Settings(_));
         ui.take(Msg::Update(update));
+        if last {
+            break;
+        }
     }
     ui.frame()?;
     ui.start(&options)?;
