@@ -56,7 +56,8 @@ fn send(app: &mut AppState, delivery: Delivery, effects: &mut Vec<Effect>) {
         effects.push(Effect::Command(Command::Shell { command, in_context }));
         return;
     }
-    if let Some(rest) = line.strip_prefix('/') {
+    // A space before the slash makes it text.
+    if let Some(rest) = text.trim_end().strip_prefix('/') {
         let (name, argument) = rest.split_once(char::is_whitespace).unwrap_or((rest, ""));
         let argument = argument.trim().to_owned();
         if let Some(slash) = SLASHES.iter().find(|slash| slash.name == name) {
@@ -76,7 +77,12 @@ fn send(app: &mut AppState, delivery: Delivery, effects: &mut Vec<Effect>) {
             });
             return;
         }
-        // What looks like a path, or is unknown, is text.
+        if looks_like_command(name) && !line.contains('\n') {
+            let name = crate::text::ellipsis(&crate::text::visible(name), 40);
+            app.tell(format!("there is no command /{name}; with a space before it, it is sent as text"), Tone::Warning);
+            return;
+        }
+        // What looks like a path is text.
     }
     if app.prompt.chips.has_images(&text) && !app.takes_images() {
         app.tell("this model takes no images: choose another (Ctrl+L) or remove them", Tone::Error);
@@ -133,11 +139,39 @@ pub fn image_path(paste: &str, cwd: &std::path::Path) -> Option<PathBuf> {
     Some(path)
 }
 
+/// Whether a word behind a slash can only be meant for a command: a path would go on.
+fn looks_like_command(name: &str) -> bool {
+    let fits = |c: char| c.is_ascii_lowercase() || matches!(c, '-' | '_' | ':');
+    !name.is_empty() && name.chars().all(fits) && !std::path::Path::new("/").join(name).exists()
+}
+
 /// The further command of that kind, in words.
 pub fn kind_name(kind: ExtraKind) -> &'static str {
     match kind {
         ExtraKind::Skill => "skill",
         ExtraKind::Template => "template",
         ExtraKind::Plugin => "plugin",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::theme::Depth;
+
+    #[test]
+    fn an_unknown_command_is_not_sent_to_the_model() {
+        let mut app = AppState::new((80, 24), "/p".into(), "/none".into(), Depth::True, "violin-dark", true);
+        let mut sent = |text: &str| {
+            let mut effects = Vec::new();
+            app.prompt.set_text(text);
+            send(&mut app, Delivery::Steer, &mut effects);
+            let prompts = |effect: &Effect| matches!(effect, Effect::Command(Command::Prompt { .. }));
+            (effects.iter().any(prompts), app.prompt.text())
+        };
+        assert_eq!(sent("/modle x"), (false, "/modle x".to_owned()), "it stays to be mended");
+        for text in [" /modle x", "/etc/hosts is what?", "/tmp", "/Users what is it?", "/modle\nis a word"] {
+            assert_eq!(sent(text), (true, String::new()), "{text}");
+        }
     }
 }
