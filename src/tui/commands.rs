@@ -101,7 +101,8 @@ slashes! {
         }
     };
     "settings" "" "change settings" |app, _, _| settings(app);
-    "reload" "" "read settings, models, skills and plugins again" |_, _, effects| {
+    "reload" "" "read settings, models, skills and plugins again" |app, _, effects| {
+        app.tell("settings, models, rules, skills and plugins are read again", Tone::Quiet);
         effects.push(Effect::Command(Command::Reload));
         effects.push(Effect::Extras);
     };
