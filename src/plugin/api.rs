@@ -22,6 +22,12 @@ use crate::toolkit::{LiveOutput, ToolContext};
 /// A file is read up to this, in bytes.
 const MOST_READ: u64 = 10 << 20;
 
+/// JSON is read up to this, in bytes.
+const MOST_JSON: usize = 4 << 20;
+
+/// A line of the log is cut to this, in bytes.
+const MOST_LOG: usize = 8 * 1024;
+
 /// A command of a plugin's without a timeout of its own may take so long, and with one so long at most.
 const COMMAND: Duration = Duration::from_secs(60);
 const LONGEST_COMMAND: Duration = Duration::from_secs(600);
@@ -116,7 +122,7 @@ impl Api {
 
     /// Writes to the log.
     pub fn log(&self, text: &str) {
-        let text = crate::text::redact(text);
+        let text = crate::text::redact(crate::text::head(text, MOST_LOG));
         tracing::info!(plugin = self.plugin.name(), "{}", crate::text::clean(&text));
     }
 
@@ -235,9 +241,16 @@ fn json(lua: &Lua) -> mlua::Result<Table> {
         serde_json::to_string(&value).map_err(mlua::Error::external)
     };
     json.set("encode", lua.create_function(encode)?)?;
-    let decode = |lua: &Lua, text: LuaString| match serde_json::from_slice::<serde_json::Value>(&text.as_bytes()) {
-        Ok(value) => Ok((value::to_lua(lua, &value, Null::Kept)?, None)),
-        Err(error) => Ok((Value::Nil, Some(error.to_string()))),
+    let decode = |lua: &Lua, text: LuaString| {
+        let text = text.as_bytes();
+        // What it is read into is larger by far, and not counted as the plugin's memory.
+        if text.len() > MOST_JSON {
+            return Ok((Value::Nil, Some(format!("it is longer than {} MiB", MOST_JSON >> 20))));
+        }
+        match serde_json::from_slice::<serde_json::Value>(&text) {
+            Ok(value) => Ok((value::to_lua(lua, &value, Null::Kept)?, None)),
+            Err(error) => Ok((Value::Nil, Some(error.to_string()))),
+        }
     };
     json.set("decode", lua.create_function(decode)?)?;
     json.set("null", Value::NULL)?;

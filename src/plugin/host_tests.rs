@@ -238,10 +238,7 @@ async fn the_language_does_what_the_manual_says() {
             "local t = setmetatable({}, { __index = function(_, k) return k .. '!' end, __call = function(_, a) return a end }) return t.x .. t('y')",
             "x!y",
         ),
-        (
-            "return tostring(pcall(setmetatable, {}, { __close = print })) .. tostring(getmetatable('').__index == string)",
-            "falsetrue",
-        ),
+        ("return tostring(pcall(setmetatable, {}, { __close = print })) .. tostring(getmetatable(''))", "falsenil"),
         (
             "local ok, text = pcall(function() local x <close> = setmetatable({}, {}) end) return text:match('non%-closable')",
             "non-closable",
@@ -287,6 +284,10 @@ async fn what_means_harm_is_ended_within_its_limits() {
         "local s, p = ('a'):rep(30000000), ('a'):rep(1000000) .. 'b' while true do s:find(p, 1, true) end",
         "local s = '' while true do s = s .. ('x'):rep(1000000) end",
         "return ('x'):rep(1 << 30)",
+        "local _, e = pcall(violin.read, 1) local m = getmetatable(e) or {} m.__close = function() while true do end end
+            m = getmetatable('') or {} m.__close = function() while true do end end
+            pcall(function() local x <close> = 'text' end) pcall(function() local x <close> = e end) while true do end",
+        "while true do violin.log(('x'):rep(30000000)) end",
         "local t = {} while true do t[#t + 1] = {} end",
         "local function f() return 1 + f() end return f()",
         "while true do violin.notify('x') end",

@@ -55,7 +55,9 @@ function setmetatable(t, metatable)
   return raw_setmetatable(t, copy)
 end
 
+-- That of all strings, and those of errors, are nobody's to change.
 function getmetatable(value)
+  if type(value) ~= "table" then return nil end
   local metatable = raw_getmetatable(value)
   return original[metatable] or metatable
 end
