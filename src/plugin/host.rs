@@ -13,10 +13,8 @@ use super::find::{Source, find};
 use super::grants::{Grants, Permission};
 use super::hooks::Hook;
 use super::shared::{Origin, Shared, State, Told, World, words};
-use super::tool::PluginTool;
 use super::worker::{self, Fault, Message, Seed, Work};
 use crate::home::Home;
-use crate::toolkit::Tool;
 use crate::watch::{Target, Watch};
 
 /// What waits for a plugin's thread. A plugin that lags so many events behind is switched off.
@@ -314,24 +312,6 @@ impl Host {
                 self.fail(&plugin, "its on_event cannot keep up with the events");
             }
         }
-    }
-
-    /// The tools of plugins that take part.
-    pub fn tools(self: &Arc<Self>) -> Vec<Arc<dyn Tool>> {
-        let mut tools: Vec<Arc<dyn Tool>> = Vec::new();
-        for plugin in self.all() {
-            let info = {
-                let facts = plugin.shared.facts();
-                if facts.state != State::Active {
-                    continue;
-                }
-                facts.info.clone()
-            };
-            for (index, tool) in info.tools.iter().enumerate() {
-                tools.push(Arc::new(PluginTool::new(self.clone(), plugin.clone(), index, tool.clone())));
-            }
-        }
-        tools
     }
 
     /// The commands of plugins that take part, with what they do.

@@ -1,4 +1,4 @@
-//! A tool of a plugin's, as the loop sees it.
+//! Tools of plugins, as the loop sees them.
 
 use std::sync::Arc;
 
@@ -6,7 +6,7 @@ use futures::future::BoxFuture;
 use serde_json::Value;
 
 use super::host::{Host, Plugin};
-use super::shared::ToolInfo;
+use super::shared::{State, ToolInfo};
 use super::worker::{Fault, Work};
 use crate::text;
 use crate::toolkit::{Arguments, Risk, Tool, ToolContext, ToolError, ToolOutput};
@@ -14,8 +14,28 @@ use crate::toolkit::{Arguments, Risk, Tool, ToolContext, ToolError, ToolOutput};
 /// The most text that a tool gives the model, in bytes.
 const MOST: usize = 50 * 1024;
 
+impl Host {
+    /// The tools of plugins that take part.
+    pub fn tools(self: &Arc<Self>) -> Vec<Arc<dyn Tool>> {
+        let mut tools: Vec<Arc<dyn Tool>> = Vec::new();
+        for plugin in self.all() {
+            let info = {
+                let facts = plugin.shared.facts();
+                if facts.state != State::Active {
+                    continue;
+                }
+                facts.info.clone()
+            };
+            for (index, tool) in info.tools.iter().enumerate() {
+                tools.push(Arc::new(PluginTool::new(self.clone(), plugin.clone(), index, tool.clone())));
+            }
+        }
+        tools
+    }
+}
+
 /// A tool whose work a plugin does.
-pub struct PluginTool {
+struct PluginTool {
     host: Arc<Host>,
     plugin: Arc<Plugin>,
     index: usize,
@@ -24,7 +44,7 @@ pub struct PluginTool {
 
 impl PluginTool {
     /// The tool at that place among the plugin's.
-    pub fn new(host: Arc<Host>, plugin: Arc<Plugin>, index: usize, info: ToolInfo) -> Self {
+    fn new(host: Arc<Host>, plugin: Arc<Plugin>, index: usize, info: ToolInfo) -> Self {
         PluginTool { host, plugin, index, info }
     }
 }
