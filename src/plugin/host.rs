@@ -411,16 +411,24 @@ impl Host {
     /// Loads plugins again as their files change, while `self` lives.
     pub fn watch(self: &Arc<Self>, cwd: &Path) {
         let folders = [self.home.file("plugins"), cwd.join(".violin/plugins")];
-        let targets: Vec<Target> = folders.into_iter().filter(|folder| folder.is_dir()).map(Target::Folder).collect();
+        let (there, missing): (Vec<PathBuf>, Vec<PathBuf>) = folders.into_iter().partition(|folder| folder.is_dir());
+        // A folder that is not there yet is watched for from the one above it.
+        let missing: Vec<PathBuf> =
+            missing.into_iter().filter(|folder| folder.parent().is_some_and(Path::is_dir)).collect();
         let mut kept = self.watch.lock().unwrap_or_else(PoisonError::into_inner);
         *kept = None;
+        let targets: Vec<Target> =
+            there.into_iter().map(Target::Folder).chain(missing.iter().cloned().map(Target::File)).collect();
         if targets.is_empty() {
             return;
         }
         // One that waits is enough: the files are read anew whatever changed.
         let (changed, mut changes) = mpsc::channel::<()>(1);
+        let awaited = missing.clone();
         let watch = Watch::start(&targets, move |path| {
-            if path.extension().is_some_and(|extension| extension == "lua") {
+            if path.extension().is_some_and(|extension| extension == "lua")
+                || awaited.iter().any(|folder| folder == path)
+            {
                 let _ = changed.try_send(());
             }
         });
@@ -434,6 +442,10 @@ impl Host {
                 tokio::time::sleep(SETTLE).await;
                 let _ = changes.try_recv();
                 let Some(host) = host.upgrade() else { return };
+                if missing.iter().any(|folder| folder.is_dir()) {
+                    // This ends with the watch that it belongs to; the new one looks at the folder itself.
+                    host.watch(&cwd);
+                }
                 host.reload(&cwd).await;
             }
         });

@@ -447,6 +447,20 @@ async fn a_changed_file_is_loaded_again_and_one_that_is_gone_goes() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn the_first_plugin_is_loaded_though_its_folder_is_new() {
+    let place = Place::with(&[]).await;
+    std::fs::remove_dir(place.dir.path().join("home/plugins")).expect("gone");
+    place.host.watch(&place.project());
+    let mut changes = place.host.changes();
+    std::fs::create_dir(place.dir.path().join("home/plugins")).expect("made");
+    place.write("a.lua", "return { name = 'a', commands = { one = { run = function() end } } }");
+    while place.host.commands().is_empty() {
+        changes.changed().await.expect("the host is there");
+    }
+    place.host.shut_down().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_plugin_is_switched_off_and_on_again() {
     let place = Place::with(&[("a.lua", "local calls = 0 return { on_tool_start = function() calls = calls + 1 if calls == 1 then error('once') end return { action = 'block', reason = tostring(calls) } end }")]).await;
     assert!(place.start("bash", json!({})).await.blocked.is_none());
