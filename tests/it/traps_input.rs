@@ -202,9 +202,10 @@ fn frames(raw: &[u8], from: usize, to: usize, mut each: impl FnMut(&vt100::Scree
 #[test]
 fn the_terminals_cursor_is_the_caret_after_every_frame() {
     let mut step = Step::stream(Api::Chat.begun("Begun. "));
-    step.pieces.push(Piece::Hold);
-    for n in 0..80 {
-        let text = if n % 8 == 7 { "\n\n".to_owned() } else { format!("word {n} 日本 ") };
+    for n in 0..24 {
+        // Each waits for the frame before it.
+        step.pieces.push(Piece::Hold);
+        let text = format!("word {n} 日本 {}", if n % 4 == 3 { "\n\n" } else { "" });
         step.pieces.push(Piece::Bytes(chunk(&json!({"content": text}), Value::Null).into_bytes()));
     }
     step.pieces.push(Piece::Bytes(Api::Chat.rest("", &[]).into_bytes()));
@@ -236,18 +237,19 @@ fn the_terminals_cursor_is_the_caret_after_every_frame() {
         moved
     });
     let from = pty.raw().len();
-    server.release();
-    pty.wait_for("word 78");
+    for n in 0..24 {
+        server.release();
+        pty.wait_for(&format!("word {n}"));
+    }
     pty.wait("the run is over", |screen| !screen.contains("esc to interrupt"));
     let raw = pty.raw();
     let count = frames(&raw, from, raw.len(), |screen| check(screen, "> 日本"));
-    assert!(count > 1, "{count} frames");
+    assert!(count >= 24, "{count} frames");
     // Over the screen: the list of models and the search, their cursors moved too.
-    for (open, text, before) in [("\x0c", "mo\x1b[D", "> m"), ("\x06", "本日x\x1b[D", "> 本日")] {
+    for (open, text, before) in [("\x0c", "模型", "> 模型"), ("\x06", "本日x\x1b[D", "> 本日")] {
         pty.send(open);
-        pty.wait("it is open", |screen| {
-            !screen.lines().any(|line| line.contains("> 日本x")) || screen.contains("mock/mock")
-        });
+        let opened = if open == "\x0c" { "╭ models" } else { "╭ search" };
+        pty.wait_for(opened);
         pty.send(text);
         let stands = |raw: &[u8]| {
             let mut stands = false;
@@ -258,11 +260,13 @@ fn the_terminals_cursor_is_the_caret_after_every_frame() {
         };
         pty.wait_sent(&format!("the cursor stands behind {before:?}"), |raw| stands(raw));
         pty.send("\x1b");
-        pty.wait_for("> 日本x");
+        pty.wait("it is closed", |screen| !screen.contains(opened) && screen.contains("> 日本x"));
     }
     pty.wait_sent("the cursor is back", |raw| {
         let mut back = false;
-        frames(raw, 0, raw.len(), |screen| back = screen.cursor_position() == caret_at(screen, "> 日本"));
+        frames(raw, 0, raw.len(), |screen| {
+            back = screen.contents().contains("> 日本") && screen.cursor_position() == caret_at(screen, "> 日本");
+        });
         back
     });
 }
