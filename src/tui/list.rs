@@ -45,7 +45,9 @@ impl LineInput {
             KeyCode::Char('a') if ctrl => self.go_to_start(),
             KeyCode::Char('e') if ctrl => self.before.push_str(&std::mem::take(&mut self.after)),
             KeyCode::Char('w') if ctrl => {
-                let kept = self.before.trim_end().rfind(' ').map_or(0, |at| at + 1);
+                let mut words = self.before.split_word_bound_indices();
+                let word = words.rfind(|(_, word)| word.chars().any(char::is_alphanumeric));
+                let kept = word.map_or(0, |(at, _)| at);
                 self.before.truncate(kept);
             }
             KeyCode::Home => self.go_to_start(),
@@ -347,6 +349,29 @@ mod tests {
         assert_eq!(best("gpt", texts.into_iter()).len(), 2);
         assert_eq!(best("opus", texts.into_iter()), [1]);
         assert!(best("zzz", texts.into_iter()).is_empty());
+    }
+
+    /// traps.md B98: keys take characters whole, and a word is a word in every script.
+    #[test]
+    fn a_line_is_edited_by_whole_characters_and_words() {
+        use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
+        let mut line = LineInput::with("क्ष👨‍👩‍👧‍👦e\u{301}");
+        let press = |line: &mut LineInput, code| line.key(&KeyEvent::new(code, KeyModifiers::NONE));
+        let ctrl = |line: &mut LineInput, c| line.key(&KeyEvent::new(KeyCode::Char(c), KeyModifiers::CONTROL));
+        press(&mut line, KeyCode::Left);
+        press(&mut line, KeyCode::Backspace);
+        assert_eq!((line.before.as_str(), line.after.as_str()), ("क्ष", "e\u{301}"));
+        press(&mut line, KeyCode::Delete);
+        assert_eq!(line.text(), "क्ष");
+        let mut line = LineInput::with("日本語テスト foo");
+        ctrl(&mut line, 'w');
+        assert_eq!(line.text(), "日本語テスト ");
+        ctrl(&mut line, 'w');
+        assert!(line.text().starts_with("日本"), "{:?}", line.text());
+        for _ in 0..9 {
+            ctrl(&mut line, 'w');
+        }
+        assert_eq!(line.text(), "");
     }
 
     #[test]

@@ -18,3 +18,5 @@ mod streams;
 mod support;
 mod terminal;
 mod totality;
+mod traps_input;
+mod traps_screen;

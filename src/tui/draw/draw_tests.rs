@@ -135,6 +135,7 @@ fn screens_look_as_they_should() {
     }
 }
 
+/// traps.md B78.
 #[test]
 fn b78_nothing_panics_at_any_size() {
     for scene in SCENES {
@@ -169,6 +170,7 @@ fn b78_nothing_panics_at_any_size() {
 /// Scenes in which a place was chosen by the size: another size shows another part of the same.
 const MOVES: &[&str] = &["scrolled", "selection", "help_end", "search", "search_walk"];
 
+/// traps.md B88.
 #[test]
 fn b88_what_was_resized_equals_what_was_made_so() {
     for scene in SCENES.iter().filter(|scene| !MOVES.contains(&scene.name)) {
@@ -302,7 +304,7 @@ fn seen(parser: &vt100::Parser) -> (Vec<String>, Option<(u16, u16)>) {
 
 proptest::proptest! {
     #![proptest_config(proptest::prelude::ProptestConfig::with_cases(6))]
-    /// The terminal is resized at random, small and large, while an answer streams in and panes come and go: what it
+    /// traps.md B88: the terminal is resized at random, small and large, while an answer streams in and panes come and go: what it
     /// shows is what a fresh one would show.
     #[test]
     fn b88_resizes_while_it_streams_leave_nothing_behind(
@@ -351,6 +353,7 @@ proptest::proptest! {
     }
 }
 
+/// traps.md B76.
 #[test]
 fn b76_the_terminal_shows_what_was_drawn_after_any_change() {
     let (width, height) = (100, 30);
@@ -393,6 +396,7 @@ fn b76_the_terminal_shows_what_was_drawn_after_any_change() {
     }
 }
 
+/// traps.md B74.
 #[test]
 fn b74_frames_while_streaming_are_small() {
     let mut app = scene(80, 24);
@@ -412,6 +416,7 @@ fn b74_frames_while_streaming_are_small() {
     assert!(total / frames < 160, "{} bytes a frame", total / frames);
 }
 
+/// traps.md B82.
 #[test]
 fn b82_text_never_has_its_background_colour_in_any_theme() {
     for scene in SCENES {
@@ -441,7 +446,7 @@ fn contrast(one: (u8, u8, u8), other: (u8, u8, u8)) -> f64 {
     (one.max(other) + 0.05) / (one.min(other) + 0.05)
 }
 
-/// Every text in true colour can be read on the grounds that terminals have, also where it is selected or found.
+/// traps.md B82: every text in true colour can be read on the grounds that terminals have, also where it is selected or found.
 #[test]
 fn b82_text_stands_out_from_its_ground() {
     let dark = [(0, 0, 0), (0x16, 0x18, 0x1d), (0x1e, 0x1e, 0x2e), (0x28, 0x2a, 0x36)];
@@ -470,6 +475,7 @@ fn b82_text_stands_out_from_its_ground() {
     }
 }
 
+/// traps.md B97.
 #[test]
 fn b97_the_caret_stands_where_the_text_is() {
     let mut app = scene(80, 24);
@@ -481,6 +487,94 @@ fn b97_the_caret_stands_where_the_text_is() {
     let (buffer, caret) = paint(&mut app);
     let caret = caret.expect("a caret");
     assert_eq!(buffer[(caret.x - 2, caret.y)].symbol(), "本");
+}
+
+/// traps.md B77: at 21 columns nothing reaches over the edge: neither what is written in the prompt and in one-line
+/// inputs nor names in the header and in lists; and the caret stays in sight.
+#[test]
+fn wide_characters_never_pass_the_edge_of_a_narrow_screen() {
+    let wide = "日本語テキスト日本語テ";
+    let name = "長い名前のセッション、とても長い名前";
+    let check = |app: &mut AppState, what: &str| {
+        let (buffer, caret) = paint(app);
+        let area = buffer.area;
+        for y in 0..area.height {
+            let last = buffer[(area.right() - 1, y)].symbol();
+            assert!(text::width(last) <= 1, "{what} at {}: {last:?} reaches over the edge", area.width);
+        }
+        assert!(caret.is_none_or(|caret| area.contains(caret)), "{what}: {caret:?}");
+        // A terminal of that size shows the same, with its borders where they belong.
+        let mut parser = vt100::Parser::new(area.height, area.width, 0);
+        let bytes = crate::tui::term::Painter::new(area).frame(None, &[], |buffer| draw(app, buffer)).to_owned();
+        parser.process(bytes.as_bytes());
+        for y in 0..area.height {
+            for x in (0..area.width).filter(|x| "│╮╯".contains(buffer[(*x, y)].symbol())) {
+                let shown = parser.screen().cell(y, x).map(vt100::Cell::contents);
+                assert_eq!(shown, Some(buffer[(x, y)].symbol()), "{what}: column {x} of row {y}");
+            }
+        }
+    };
+    let named = serde_json::json!({"type": "session_info", "id": 1, "parent_id": null, "ts": 0, "name": name});
+    for width in [20, 21, 22, 23, 40, 100] {
+        let mut app = app(width, 24);
+        super::scenes::open_session(&mut app, &[]);
+        let entry = crate::session::Entry::parse(named.to_string().as_bytes(), 0);
+        if let Ok(entry) = entry {
+            take(&mut app, Msg::Update(crate::agent::Update::Appended(std::sync::Arc::new(entry))));
+        }
+        assert_eq!(app.session.tree.name(), Some(name));
+        event(&mut app, Event::Delta { text: format!("{wide}\n\n> {wide}\n\n```\n{wide}\n```\n") });
+        app.prompt.insert(wide);
+        check(&mut app, "the prompt");
+        for scene in ["models_search", "sessions", "name", "label", "refusal", "search", "history", "tree", "files"] {
+            let mut app = SCENES.iter().find(|known| known.name == scene).expect("a scene").app(width, 24);
+            typed(&mut app, wide);
+            check(&mut app, scene);
+            typed(&mut app, wide);
+            check(&mut app, scene);
+        }
+    }
+}
+
+/// traps.md B84: what a step of the spinner, a piece of an answer and a key cost does not depend on what was said before:
+/// nothing of it is laid out anew, and as much is sent as with nothing before it. And where nothing moves, nothing is sent.
+#[test]
+fn what_a_frame_costs_does_not_depend_on_history() {
+    let costs = |messages: usize| {
+        let mut app = app(100, 30);
+        super::scenes::open_session(&mut app, &[]);
+        for n in 0..messages {
+            let text = format!("answer {n} with **bold** words\n\n- one\n- two\n\n```rust\nfn f() {{}}\n```\n");
+            app.transcript.push(crate::tui::transcript::Kind::Answer { text, live: false }, None);
+        }
+        take(&mut app, Msg::Update(crate::agent::Update::Activity(crate::agent::Activity::Running)));
+        // Enough to fill the window.
+        event(&mut app, Event::Delta { text: "a line of text\n\n".repeat(40) });
+        let mut painter = crate::tui::term::Painter::new(Rect::new(0, 0, 100, 30));
+        let mut frame = |app: &mut AppState| {
+            let scrolled = layout::layout(app);
+            painter.frame(scrolled, &[], |buffer| draw(app, buffer)).len()
+        };
+        frame(&mut app);
+        let laid = |app: &AppState| app.transcript.blocks.iter().filter(|block| block.is_laid()).count();
+        assert!(laid(&app) <= 31, "{} of {messages} are laid out", laid(&app));
+        let before = laid(&app);
+        let mut sent = Vec::new();
+        for n in 0..40 {
+            take(&mut app, Msg::Tick);
+            sent.push(frame(&mut app));
+            event(&mut app, Event::Delta { text: format!("word {n}{}", if n % 5 == 4 { "\n\n" } else { " " }) });
+            sent.push(frame(&mut app));
+            typed(&mut app, "k");
+            sent.push(frame(&mut app));
+            assert_eq!(frame(&mut app), 0, "nothing moved");
+        }
+        assert_eq!(laid(&app), before, "nothing of what was said before is laid out");
+        sent
+    };
+    let (none, many) = (costs(0), costs(2000));
+    assert_eq!(none, many);
+    assert!(many.iter().all(|bytes| *bytes < 1500), "{many:?}");
 }
 
 #[test]

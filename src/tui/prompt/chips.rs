@@ -91,11 +91,11 @@ impl Chips {
                 spans.next();
             }
             match spans.peek() {
-                Some((from, to)) if *from <= at && at < *to => {
-                    if units.last() != Some(&(*from, *to)) {
-                        units.push((*from, *to));
-                    }
-                }
+                // A character that begins or ends within a mark, as with an accent behind it, goes with it.
+                Some((from, to)) if *from < end => match units.last_mut().filter(|last| last.1 > at) {
+                    Some(last) => last.1 = last.1.max(end),
+                    None => units.push((at.min(*from), end.max(*to))),
+                },
                 _ => units.push((at, end)),
             }
             at = end;

@@ -104,10 +104,20 @@ impl Prompt {
     }
 
     fn edited(&mut self) {
+        self.snap();
         self.version += 1;
         self.goal = None;
         self.killing = false;
         self.yanked = None;
+    }
+
+    /// What was changed may join what stands at both sides of the cursor into one character: it goes behind that.
+    fn snap(&mut self) {
+        let (row, column) = self.cursor();
+        let units = self.chips.units(self.line());
+        if let Some((_, end)) = units.into_iter().find(|(start, end)| *start < column && column < *end) {
+            self.jump(row, end);
+        }
     }
 
     /// Types a text at the cursor.
@@ -284,6 +294,7 @@ impl Prompt {
         let text = self.between(from, to);
         self.jump(from.0, from.1);
         self.area.delete_str(text.chars().count());
+        self.snap();
         self.version += 1;
         self.goal = None;
         self.yanked = None;

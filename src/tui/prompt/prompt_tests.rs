@@ -7,6 +7,7 @@ fn with_text(text: &str) -> Prompt {
     prompt
 }
 
+/// traps.md B98.
 #[test]
 fn b98_graphemes_are_moved_over_and_deleted_whole() {
     let text = "क्ष👨‍👩‍👧‍👦é";
@@ -28,6 +29,7 @@ fn b98_graphemes_are_moved_over_and_deleted_whole() {
     assert!(text.starts_with("क्ष") && prompt.text().graphemes(true).count() < 2);
 }
 
+/// traps.md B98.
 #[test]
 fn b98_a_word_is_killed_and_not_the_line() {
     let mut prompt = with_text("日本語テスト foo");
@@ -40,6 +42,7 @@ fn b98_a_word_is_killed_and_not_the_line() {
     assert_eq!(prompt.text(), "日本語テスト foo");
 }
 
+/// traps.md B93.
 #[test]
 fn b93_a_paste_is_sent_whole_whatever_was_done_around_it() {
     let paste: String = (0..50).map(|n| format!("line {n}\n")).collect();
@@ -58,6 +61,7 @@ fn b93_a_paste_is_sent_whole_whatever_was_done_around_it() {
     assert!(prompt.take().is_none());
 }
 
+/// traps.md B92.
 #[test]
 fn b92_backspace_takes_a_chip_whole() {
     let mut prompt = Prompt::default();
@@ -96,6 +100,7 @@ fn kills_in_a_row_come_back_as_one() {
     assert_eq!(prompt.text(), "two three");
 }
 
+/// traps.md B97.
 #[test]
 fn b97_the_caret_counts_wide_characters() {
     let mut prompt = with_text("日本x");
@@ -136,9 +141,71 @@ fn history_keeps_the_draft() {
     assert_eq!(prompt.text(), "draft");
 }
 
+/// traps.md B98: wherever it is wrapped, and whatever is typed, pasted, killed and taken back around it, the cursor stands
+/// at the edge of a character or of a mark, and rows are cut there.
+fn whole(prompt: &Prompt) -> Result<(), String> {
+    let (row, column) = prompt.cursor();
+    let edges = |line: usize| -> Vec<usize> {
+        let units = prompt.chips.units(&prompt.area.lines()[line]);
+        units.iter().map(|(_, end)| *end).chain([0]).collect()
+    };
+    if !edges(row).contains(&column) {
+        return Err(format!("the cursor is inside a character: {column} of {:?}", prompt.line()));
+    }
+    let cut = prompt.visual.iter().find(|visual| !edges(visual.line).contains(&visual.start));
+    cut.map_or(Ok(()), |visual| Err(format!("a row begins inside a character: {visual:?}")))
+}
+
+/// traps.md B98.
+#[test]
+fn what_joins_under_the_cursor_is_one_character_from_then_on() {
+    let mut prompt = with_text("🇳👩");
+    prompt.to_line_end(Way::Back);
+    prompt.insert("🇨");
+    whole(&prompt).expect("behind the flag");
+    prompt.insert("!");
+    assert_eq!(prompt.text(), "🇨🇳!👩");
+    // A joiner that is left alone joins what comes before it.
+    let mut prompt = with_text("x\u{200d}👩");
+    prompt.to_line_end(Way::Back);
+    prompt.insert("👨");
+    whole(&prompt).expect("at an edge");
+    let mut prompt = with_text("日本語 👨\u{200d}👩\u{200d}👧 e\u{301}क्ष");
+    for width in 1..16 {
+        prompt.layout(width);
+        whole(&prompt).expect("rows are cut at edges");
+    }
+    prompt.kill_line(Way::Back);
+    assert!(prompt.is_empty());
+    prompt.yank();
+    prompt.to_line_end(Way::Back);
+    prompt.kill_line(Way::On);
+    assert!(prompt.is_empty());
+}
+
+/// traps.md B93: a mark stands for its text also after another prompt was recalled in its place and that was undone.
+#[test]
+fn a_mark_outlives_a_recall_that_is_undone() {
+    let paste: String = (0..50).map(|n| format!("line {n}\n")).collect();
+    let mut prompt = with_text("see ");
+    prompt.history.push("before");
+    prompt.paste(&paste);
+    let draft = prompt.text();
+    assert!(prompt.recall(Way::Back));
+    assert_eq!(prompt.text(), "before");
+    for _ in 0..3 {
+        if prompt.text() != draft {
+            prompt.undo();
+        }
+    }
+    assert_eq!(prompt.text(), draft);
+    let message = prompt.take().expect("a message");
+    assert_eq!(text_of(&message.content), format!("see {}", paste.trim_end()));
+}
+
 proptest::proptest! {
     #[test]
-    fn any_editing_leaves_whole_text(actions in proptest::collection::vec(0u8..14, 0..60)) {
+    fn any_editing_leaves_whole_text(actions in proptest::collection::vec(0u8..20, 0..60)) {
         let mut prompt = Prompt::default();
         for action in actions {
             match action {
@@ -155,10 +222,17 @@ proptest::proptest! {
                 10 => prompt.yank(),
                 11 => prompt.undo(),
                 12 => prompt.redo(),
+                13 => prompt.insert("🇨"),
+                14 => prompt.insert("\u{301}"),
+                15 => prompt.insert("\u{200d}"),
+                16 => prompt.insert("👩"),
+                17 => prompt.to_line_end(Way::Back),
+                18 => prompt.insert("क्ष"),
                 _ => { prompt.step_row(Way::Back); }
             }
             prompt.layout(7);
             prompt.place(2);
+            proptest::prop_assert_eq!(whole(&prompt), Ok(()));
         }
         prompt.expanded();
     }

@@ -28,6 +28,7 @@ const NONE: KeyModifiers = KeyModifiers::NONE;
 const CTRL: KeyModifiers = KeyModifiers::CONTROL;
 const SHIFT: KeyModifiers = KeyModifiers::SHIFT;
 
+/// traps.md B85.
 #[test]
 fn b85_a_split_mouse_report_types_nothing_and_a_lone_escape_is_a_key() {
     let inputs = decode(&[b"\x1b[<35;1", b"50;7M"]);
@@ -36,6 +37,7 @@ fn b85_a_split_mouse_report_types_nothing_and_a_lone_escape_is_a_key() {
     assert_eq!(keys(&[b"\x1b"]), [(KeyCode::Esc, NONE)]);
 }
 
+/// traps.md B94.
 #[test]
 fn b94_every_form_of_a_new_line_is_told_apart_from_enter() {
     assert_eq!(keys(&[b"\x1b[13;2u"]), [(KeyCode::Enter, SHIFT)]);
@@ -45,6 +47,7 @@ fn b94_every_form_of_a_new_line_is_told_apart_from_enter() {
     assert_eq!(keys(&[b"\r"]), [(KeyCode::Enter, NONE)]);
 }
 
+/// traps.md B96.
 #[test]
 fn b96_the_base_layout_counts_only_for_other_scripts() {
     assert_eq!(keys(&[b"\x1b[107::118;5u"]), [(KeyCode::Char('k'), CTRL)]);
@@ -53,6 +56,7 @@ fn b96_the_base_layout_counts_only_for_other_scripts() {
     assert_eq!(keys(&[b"\x1b[97:65;2u"]), [(KeyCode::Char('A'), SHIFT)]);
 }
 
+/// traps.md B90.
 #[test]
 fn b90_a_paste_without_brackets_does_not_submit() {
     assert_eq!(decode(&[b"one\rtwo\rthree"]), [Input::Paste("one\ntwo\nthree".into())]);
@@ -61,6 +65,7 @@ fn b90_a_paste_without_brackets_does_not_submit() {
     assert_eq!(typed[1], key(KeyCode::Enter, NONE));
 }
 
+/// traps.md B92.
 #[test]
 fn b92_a_paste_is_one_block_however_it_is_cut() {
     let text = "x@y\n".repeat(256 * 1024);

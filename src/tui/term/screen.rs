@@ -205,7 +205,7 @@ impl Painter {
             self.lead(link.map(|link| &link.target));
             self.style(&cell);
             let symbol = cell.symbol();
-            let simple = symbol.len() == 1 || symbol.chars().nth(1).is_none();
+            let simple = symbol.len() == 1 || (symbol.chars().nth(1).is_none() && !is_half_flag(symbol));
             if !simple {
                 // Terminals differ in how wide they draw it: clear what it may cover, and measure anew after it.
                 for _ in 0..cells {
@@ -284,10 +284,17 @@ fn cell_width(cell: &Cell) -> u16 {
     }
 }
 
+/// Half of a flag whose other half is still to come, say: some terminals draw it over two cells.
+fn is_half_flag(symbol: &str) -> bool {
+    symbol.starts_with(|c| ('\u{1f1e6}'..='\u{1f1ff}').contains(&c))
+}
+
 /// How many cells a symbol takes on a terminal that draws each of its characters for itself.
 fn reach(symbol: &str) -> u16 {
     if symbol.len() == 1 {
         1
+    } else if is_half_flag(symbol) {
+        2
     } else {
         symbol.chars().map(|c| text::width(c.encode_utf8(&mut [0; 4]))).sum::<usize>() as u16
     }
@@ -366,6 +373,21 @@ mod tests {
             let wanted: Vec<String> = (0..4).map(|y| lines.get(y).copied().unwrap_or("").to_owned()).collect();
             assert_eq!(shows(&parser), wanted);
             assert_eq!(parser.screen().cursor_position(), (1, 3));
+        }
+    }
+
+    /// traps.md B76: after whatever terminals draw in different widths, the next cell is named and not counted on.
+    #[test]
+    fn what_terminals_measure_differently_shifts_nothing() {
+        for symbol in ["♻\u{fe0f}", "❤\u{fe0f}", "👩\u{200d}🔬", "🥲🏻", "🇨", "🇨🇳", "e\u{301}", "क्ष"]
+        {
+            let mut painter = Painter::new(Rect::new(0, 0, 9, 1));
+            let bytes = painter.frame(None, &[], |buffer| {
+                write(buffer, &[&format!("{symbol}│")]);
+                None
+            });
+            let column = text::width(symbol) + 1;
+            assert!(bytes.contains(&format!("{symbol}\x1b[{column}G│")), "{bytes:?}");
         }
     }
 

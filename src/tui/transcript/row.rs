@@ -353,6 +353,7 @@ mod tests {
         assert_eq!(wrapped("", 4), [""]);
     }
 
+    /// traps.md B77: 11 characters of two cells in 21.
     #[test]
     fn b77_wide_characters_never_pass_the_edge() {
         assert_eq!(wrapped("日本語テキスト日本語テ", 21), ["日本語テキスト日本語", "テ"]);

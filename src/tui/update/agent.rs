@@ -38,6 +38,8 @@ pub fn update(app: &mut AppState, update: Update, effects: &mut Vec<Effect>) {
         Update::Appended(entry) => {
             app.transcript.appended(&entry);
             app.session.tree.push(entry);
+            // It may have given the session a name.
+            effects.push(title(app));
             if let Some(crate::tui::pane::Pane::Tree(pane)) = &mut app.pane {
                 pane.refresh(&app.session.tree);
             }

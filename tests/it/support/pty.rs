@@ -136,6 +136,14 @@ impl Pty {
         assert!(!late.timed_out() && wanted(&screen), "waited in vain until {what}; the screen was:\n{screen}");
     }
 
+    /// Waits until what was sent, byte by byte, is as wanted.
+    pub fn wait_sent(&self, what: &str, wanted: impl Fn(&[u8]) -> bool) {
+        let sent = lock(&self.sent.0);
+        let done = |sent: &mut Sent| !wanted(&sent.raw) && !sent.closed;
+        let (sent, _) = self.sent.1.wait_timeout_while(sent, PATIENCE, done).expect("no panic");
+        assert!(wanted(&sent.raw), "waited in vain until {what}; the screen was:\n{}", sent.parser.screen().contents());
+    }
+
     /// Waits a moment for the screen to be as wanted; it may be too early for that.
     pub fn soon(&self, wanted: impl Fn(&str) -> bool) {
         let sent = lock(&self.sent.0);
@@ -162,6 +170,15 @@ impl Pty {
     /// The characters that are underlined, row by row.
     pub fn underlined(&self) -> Vec<String> {
         self.characters(vt100::Cell::underline)
+    }
+
+    /// The columns in which a character stands, row by row.
+    pub fn columns_of(&self, what: &str) -> Vec<Vec<u16>> {
+        let sent = lock(&self.sent.0);
+        let screen = sent.parser.screen();
+        let (rows, columns) = screen.size();
+        let holds = |y, x| screen.cell(y, x).is_some_and(|cell| cell.contents() == what);
+        (0..rows).map(|y| (0..columns).filter(|x| holds(y, *x)).collect()).collect()
     }
 
     fn characters(&self, which: impl Fn(&vt100::Cell) -> bool) -> Vec<String> {
