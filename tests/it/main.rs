@@ -18,3 +18,4 @@ mod streams;
 mod support;
 mod terminal;
 mod totality;
+mod traps_safety;
