@@ -1,8 +1,11 @@
 //! Without a screen: one prompt in, the final answer or the event stream out.
 
-use std::io::{self, Write};
+use std::borrow::Cow;
+use std::io::{self, IsTerminal, Write};
+use std::os::fd::{AsFd, OwnedFd};
 
-use tokio::sync::mpsc;
+use rustix::event::{PollFd, PollFlags, poll};
+use tokio::sync::{mpsc, oneshot};
 
 use crate::agent::{Command, Delivery, Handle, Update};
 use crate::event::{ErrorKind, Event};
@@ -44,11 +47,20 @@ impl Outcome {
     }
 }
 
-/// Runs a prompt to the end. Notices and the error go to `err`, and nothing but the answer or the events to `out`.
-pub async fn run(handle: Handle, prompt: UserMessage, output: Output, out: impl Write, err: impl Write) -> Outcome {
+/// Runs a prompt to the end. Notices and the error go to `err`, and nothing but the answer or the events to `out`: as
+/// they are where a program reads them, without control sequences where that is a terminal.
+pub async fn run(
+    handle: Handle,
+    prompt: UserMessage,
+    output: Output,
+    out: impl Write + IsTerminal + AsFd,
+    err: impl Write,
+) -> Outcome {
     let Handle { commands, mut updates, task } = handle;
     let _ = commands.send(Command::Prompt { message: prompt, delivery: Delivery::Steer }).await;
-    let mut run = Run { output, out, err, failed: false, gone: false };
+    let shown = out.is_terminal();
+    let mut reader_gone = std::pin::pin!(reader_gone(out.as_fd().try_clone_to_owned()));
+    let mut run = Run { output, out, err, shown, failed: false, gone: false };
     let mut signals = Signals::new();
     let mut stopped = None;
     loop {
@@ -71,6 +83,11 @@ pub async fn run(handle: Handle, prompt: UserMessage, output: Output, out: impl 
                     break;
                 }
             },
+            // Who started it may be gone while nothing is there to be written, which would tell.
+            () = &mut reader_gone, if !run.gone => {
+                run.gone = true;
+                interrupt(&commands).await;
+            }
             outcome = signals.next() => {
                 if stopped.replace(outcome).is_some() {
                     // Asked twice: at once.
@@ -91,6 +108,31 @@ pub async fn run(handle: Handle, prompt: UserMessage, output: Output, out: impl 
     }
 }
 
+/// Ends when nobody can read any more what is written to `out`.
+async fn reader_gone(out: io::Result<OwnedFd>) {
+    let (tell, told) = oneshot::channel();
+    // A thread that only waits, and goes with the process. The runtime's own watch would make the pipe non-blocking for
+    // everybody who has it.
+    std::thread::spawn(move || {
+        let Ok(out) = out else { return };
+        let mut watched = [PollFd::new(&out, PollFlags::empty())];
+        loop {
+            match poll(&mut watched, None) {
+                Ok(_) => break,
+                Err(rustix::io::Errno::INTR) => {}
+                Err(_) => return,
+            }
+        }
+        if watched[0].revents().intersects(PollFlags::ERR | PollFlags::HUP) {
+            // Where the run is over, nobody listens.
+            let _ = tell.send(());
+        }
+    });
+    if told.await.is_err() {
+        std::future::pending().await
+    }
+}
+
 async fn interrupt(commands: &mpsc::Sender<Command>) {
     let _ = commands.send(Command::Interrupt).await;
 }
@@ -99,6 +141,8 @@ struct Run<O, E> {
     output: Output,
     out: O,
     err: E,
+    /// `out` is a terminal.
+    shown: bool,
     failed: bool,
     gone: bool,
 }
@@ -107,6 +151,10 @@ impl<O: Write, E: Write> Run<O, E> {
     fn take(&mut self, event: &Event) -> io::Result<()> {
         self.failed |= matches!(event, Event::Error { .. });
         match self.output {
+            Output::Events if !self.gone && self.shown => {
+                // JSON escapes most of what a terminal obeys, but not all.
+                writeln!(self.out, "{}", crate::text::visible(&serde_json::to_string(event)?))
+            }
             Output::Events if !self.gone => {
                 serde_json::to_writer(&mut self.out, event)?;
                 self.out.write_all(b"\n")?;
@@ -117,6 +165,7 @@ impl<O: Write, E: Write> Run<O, E> {
                 self.tell(event);
                 match event {
                     Event::Result { text, .. } if !text.is_empty() && !self.gone => {
+                        let text = if self.shown { Cow::from(crate::text::clean(text)) } else { Cow::from(text) };
                         let end = if text.ends_with('\n') { "" } else { "\n" };
                         write!(self.out, "{text}{end}")?;
                         self.out.flush()

@@ -2,7 +2,7 @@
 //! replaced whole or not at all.
 
 use std::fs::{self, File, OpenOptions};
-use std::io::{self, Write};
+use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
 
 use sha2::{Digest, Sha256};
@@ -106,13 +106,47 @@ pub fn private_file() -> OpenOptions {
     options
 }
 
+/// Opens a file to be read, and nothing else that stands under a name: a FIFO would never open, a device never end.
+///
+/// # Errors
+/// Those of the file system; also where it is no regular file.
+pub fn open_regular(path: &Path) -> io::Result<File> {
+    let mut options = OpenOptions::new();
+    options.read(true);
+    // With it a FIFO opens at once, so that what was opened is what is looked at.
+    #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::custom_flags(&mut options, rustix::fs::OFlags::NONBLOCK.bits() as i32);
+    let file = options.open(path)?;
+    match file.metadata()?.is_file() {
+        true => Ok(file),
+        false => Err(io::Error::other("it is no regular file")),
+    }
+}
+
+/// The text of a small file that a person writes.
+///
+/// # Errors
+/// As for [`open_regular`]; also where it is longer than `most` bytes, or no UTF-8.
+pub fn read_text(path: &Path, most: u64) -> io::Result<String> {
+    let mut bytes = Vec::new();
+    open_regular(path)?.take(most + 1).read_to_end(&mut bytes)?;
+    if bytes.len() as u64 > most {
+        return Err(io::Error::other(format!("it is larger than {} MB", most >> 20)));
+    }
+    String::from_utf8(bytes).map_err(|_| io::Error::other("it is not UTF-8 text"))
+}
+
 /// Writes a file of our own whole: a temporary file beside it, fsync, rename. A symbolic link stays one: what
 /// it points to is replaced. The file is 0600, or keeps the mode that it has.
 ///
 /// # Errors
-/// Those of the file system; the old file is untouched then.
+/// Those of the file system, and where something else than a file stands there, such as a device; what is there is
+/// untouched then.
 pub fn replace_file(path: &Path, bytes: &[u8]) -> io::Result<()> {
     let target = path.canonicalize().unwrap_or_else(|_| path.to_owned());
+    if fs::metadata(&target).is_ok_and(|metadata| !metadata.is_file()) {
+        return Err(io::Error::other("it is no regular file"));
+    }
     let dir = target.parent().ok_or_else(|| io::Error::other("the path has no folder"))?;
     private_dir(dir)?;
     let mut file = tempfile::Builder::new().prefix(".violin-").tempfile_in(dir)?;
@@ -179,5 +213,27 @@ mod tests {
         assert!(fs::symlink_metadata(&link).expect("there").is_symlink());
         assert_eq!(fs::read(&file).expect("read"), b"2");
         assert!(refuse_symlink(&link).is_err() && refuse_symlink(&file).is_ok());
+    }
+
+    /// traps.md B130, the same with what is no file at all: reading neither waits nor goes on for ever, and saving
+    /// leaves the device in its place.
+    #[cfg(unix)]
+    #[test]
+    fn what_is_no_file_is_neither_read_nor_replaced() {
+        let dir = tempfile::tempdir().expect("a folder");
+        let (pipe, link) = (dir.path().join("pipe"), dir.path().join("link"));
+        let made = std::process::Command::new("mkfifo").arg(&pipe).status().expect("mkfifo is there");
+        assert!(made.success());
+        std::os::unix::fs::symlink("/dev/null", &link).expect("linked");
+        for path in [pipe.as_path(), &link, Path::new("/dev/zero"), dir.path()] {
+            let error = read_text(path, 1 << 20).expect_err("no file").to_string();
+            assert_eq!(error, "it is no regular file", "{}", path.display());
+        }
+        assert!(replace_file(&link, b"x").is_err() && replace_file(&pipe, b"x").is_err());
+        assert!(!fs::metadata("/dev/null").expect("there").is_file());
+        let file = dir.path().join("a");
+        fs::write(&file, "abc").expect("written");
+        assert_eq!(read_text(&file, 3).expect("small"), "abc");
+        assert!(read_text(&file, 2).expect_err("too large").to_string().contains("larger than"));
     }
 }

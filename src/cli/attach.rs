@@ -4,6 +4,7 @@ use std::io::{self, IsTerminal, Read};
 use std::path::{Path, PathBuf};
 
 use super::Exit;
+use crate::home::open_regular;
 use crate::message::{Block, UserMessage};
 use crate::tool::{image, path};
 
@@ -85,10 +86,7 @@ fn attach(file: &Path, texts: &mut Vec<String>, images: &mut Vec<Block>) -> Resu
 
 fn read(file: &Path, most: u64) -> Result<Vec<u8>, Exit> {
     let cannot = |error: io::Error| Exit::usage(format!("{} cannot be read: {error}", file.display()));
-    let opened = std::fs::File::open(file).map_err(cannot)?;
-    if !opened.metadata().map_err(cannot)?.is_file() {
-        return Err(Exit::usage(format!("{} is no regular file", file.display())));
-    }
+    let opened = open_regular(file).map_err(cannot)?;
     let mut bytes = Vec::new();
     opened.take(most + 1).read_to_end(&mut bytes).map_err(cannot)?;
     if bytes.len() as u64 > most {

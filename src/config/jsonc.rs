@@ -2,7 +2,6 @@
 //! file, line and column (formats.md, "Home").
 
 use std::fmt;
-use std::fs::File;
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
@@ -12,8 +11,10 @@ use jsonc_parser::{CollectOptions, ParseOptions, ast};
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
+use crate::home::open_regular;
+
 /// A settings file is smaller than this; `/dev/zero` is not.
-const LARGEST: u64 = 4 << 20;
+pub(super) const LARGEST: u64 = 4 << 20;
 
 const OPTIONS: ParseOptions = ParseOptions {
     allow_comments: true,
@@ -68,7 +69,7 @@ impl Document {
     pub fn read(path: &Path) -> Result<Option<Self>, Mistake> {
         let mistake = |text: String| Mistake { path: path.to_owned(), place: None, text };
         let mut bytes = Vec::new();
-        let read = File::open(path).and_then(|file| file.take(LARGEST + 1).read_to_end(&mut bytes));
+        let read = open_regular(path).and_then(|file| file.take(LARGEST + 1).read_to_end(&mut bytes));
         match read {
             Ok(_) => {}
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),

@@ -7,10 +7,10 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use super::jsonc::{Document, Mistake, with_appended};
+use super::jsonc::{Document, LARGEST, Mistake, with_appended};
 use super::secret;
 use crate::choice::Thinking;
-use crate::home::replace_file;
+use crate::home::{read_text, replace_file};
 use crate::model::{Compat, Cost, Model, Secret};
 
 /// The `api` of a model that is a chain of others.
@@ -263,7 +263,7 @@ pub fn usable(model: &Model, env: &dyn Fn(&str) -> Option<String>) -> Result<(),
 /// Where the file did not parse (it is not rewritten then), has no such provider, or cannot be written.
 pub fn add(path: &Path, provider: &str, id: &str) -> Result<(), Mistake> {
     let wrong = |text: String| Mistake { path: path.to_owned(), place: None, text };
-    let text = std::fs::read_to_string(path).map_err(|error| wrong(format!("it cannot be read: {error}")))?;
+    let text = read_text(path, LARGEST).map_err(|error| wrong(format!("it cannot be read: {error}")))?;
     let document = Document::parse(path, text.clone())?;
     let known = document.value.get("providers").and_then(|providers| providers.get(provider));
     let known = known.ok_or_else(|| wrong(format!("there is no provider `{provider}` in it to add `{id}` to")))?;

@@ -62,7 +62,8 @@ pub fn expand(text: &str, env: &dyn Fn(&str) -> Option<String>) -> Result<String
 pub async fn resolve(text: &Secret, env: &(dyn Fn(&str) -> Option<String> + Sync)) -> Result<Secret, SecretError> {
     match text.reveal().strip_prefix('!') {
         Some(command) => run(command).await.map(Secret::new),
-        None => expand(text.reveal(), env).map(Secret::new),
+        // A line's end that was copied with a key makes no header.
+        None => expand(text.reveal(), env).map(|key| Secret::new(key.trim())),
     }
 }
 

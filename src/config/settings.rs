@@ -5,9 +5,9 @@ use std::path::Path;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use super::jsonc::{Document, Mistake, with_value};
+use super::jsonc::{Document, LARGEST, Mistake, with_value};
 use crate::choice::{Mode, Thinking};
-use crate::home::replace_file;
+use crate::home::{read_text, replace_file};
 
 /// What a person set.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -265,7 +265,7 @@ impl Settings {
 /// # Errors
 /// Where the file did not parse (it is not rewritten then) or cannot be written.
 pub fn save(path: &Path, keys: &[&str], value: &Value) -> Result<(), Mistake> {
-    let text = match std::fs::read_to_string(path) {
+    let text = match read_text(path, LARGEST) {
         Ok(text) => text,
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => String::new(),
         Err(error) => return Err(cannot(path, &error)),
@@ -414,6 +414,7 @@ mod tests {
         assert_eq!(mistakes[2], "`retry.max_retry` is no setting; did you mean `max_retries`?");
     }
 
+    /// traps.md B130.
     #[test]
     fn files_that_are_no_settings_are_told_and_left_alone() {
         let (settings, mistakes) = read(&["[1]", "{\"theme\": }", "null"]);

@@ -5,14 +5,14 @@
 //! [`Brought`] keeps it, so that nothing can be exchanged in between. Symbolic links are never followed.
 
 use std::collections::BTreeMap;
-use std::fs::{self, File};
+use std::fs;
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
-use crate::home::{Home, hex, refuse_symlink, replace_file};
+use crate::home::{Home, hex, open_regular, refuse_symlink, replace_file};
 
 /// A file of a project that does something is smaller than this.
 const LARGEST: u64 = 1 << 20;
@@ -143,10 +143,7 @@ impl Brought {
 
 fn read(path: &Path) -> io::Result<Vec<u8>> {
     refuse_symlink(path)?;
-    let file = File::open(path)?;
-    if !file.metadata()?.is_file() {
-        return Err(io::Error::other("it is no regular file"));
-    }
+    let file = open_regular(path)?;
     let mut bytes = Vec::new();
     file.take(LARGEST + 1).read_to_end(&mut bytes)?;
     if bytes.len() as u64 > LARGEST {

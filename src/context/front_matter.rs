@@ -84,7 +84,8 @@ fn by_lines(yaml: &str) -> FrontMatter {
 mod tests {
     use super::*;
 
-    /// traps.md B122 and B124.
+    /// traps.md B122: a colon in a description. traps.md B124: a bad optional field, and names that YAML takes for
+    /// something else.
     #[test]
     fn common_mistakes_lose_nothing() {
         let parted = part("---\nname: deploy\ndescription: Does X: then Y\ndeps: [ray[train], x]\n---\nbody\n");
@@ -93,6 +94,10 @@ mod tests {
         for name in ["yes", "on", "123", "1e3"] {
             assert_eq!(part(&format!("---\nname: {name}\n---\n")).matter.name.as_deref(), Some(name));
         }
+        let parted = part("---\nname: train\ndescription: Trains it\ndeps: [ray[train], x]\n---\nbody\n");
+        assert_eq!(parted.matter.description.as_deref(), Some("Trains it"));
+        let parted = part("---\nname: on\ndescription: 5\ndisable-model-invocation: maybe\n---\n");
+        assert_eq!((parted.matter.description.as_deref(), parted.matter.hidden), (Some("5"), false));
     }
 
     #[test]

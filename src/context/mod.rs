@@ -12,6 +12,8 @@ pub mod tokens;
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
+use crate::home::open_regular;
+
 /// A rule, a skill or a template is smaller than this.
 const LARGEST: u64 = 256 * 1024;
 
@@ -21,10 +23,7 @@ const LARGEST: u64 = 256 * 1024;
 /// # Errors
 /// Where it cannot be read, is no regular file, or is too large.
 pub(crate) fn read_text(path: &Path) -> io::Result<String> {
-    let file = std::fs::File::open(path)?;
-    if !file.metadata()?.is_file() {
-        return Err(io::Error::other("it is no regular file"));
-    }
+    let file = open_regular(path)?;
     let mut bytes = Vec::new();
     file.take(LARGEST + 1).read_to_end(&mut bytes)?;
     if bytes.len() as u64 > LARGEST {

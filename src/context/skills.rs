@@ -107,7 +107,8 @@ mod tests {
             .expect("written");
     }
 
-    /// traps.md B125 and B126.
+    /// traps.md B125: a linked folder of skills, a linked skill and a linked SKILL.md load once each, and a cycle ends.
+    /// traps.md B126: below a skill nothing is looked for, so that no file that ignores is needed.
     #[cfg(unix)]
     #[test]
     fn links_lead_to_skills_once_and_the_project_wins() {
@@ -122,11 +123,17 @@ mod tests {
         symlink(dir.path().join("elsewhere/real"), cwd.join(".agent/skills/one")).expect("linked");
         symlink(dir.path().join("elsewhere/real"), cwd.join(".agent/skills/two")).expect("linked");
         symlink("..", cwd.join(".agent/skills/loop")).expect("linked");
+        // A SKILL.md that is a link itself, in a folder of its own; and one that leads to itself.
+        write(&dir.path().join("kept"), "file", "a linked file");
+        std::fs::create_dir_all(cwd.join(".agent/skills/file")).expect("made");
+        symlink(dir.path().join("kept/SKILL.md"), cwd.join(".agent/skills/file/SKILL.md")).expect("linked");
+        std::fs::create_dir_all(cwd.join(".agent/skills/self")).expect("made");
+        symlink("SKILL.md", cwd.join(".agent/skills/self/SKILL.md")).expect("linked");
         std::fs::create_dir_all(cwd.join(".agents")).expect("made");
         symlink(dir.path().join("elsewhere"), cwd.join(".agents/skills")).expect("linked");
         let (skills, notices) = discover(&home, &cwd);
         let found: Vec<_> = skills.iter().map(|s| (s.name.as_str(), s.description.as_str())).collect();
-        assert_eq!(found, [("deploy", "project: ours"), ("real", "linked")]);
+        assert_eq!(found, [("deploy", "project: ours"), ("file", "a linked file"), ("real", "linked")]);
         assert!(
             notices.iter().any(|n| n.contains("stands twice")) && notices.iter().any(|n| n.contains("no description"))
         );

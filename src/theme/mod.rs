@@ -11,10 +11,14 @@ mod schema;
 pub use colour::Depth;
 pub use schema::schema;
 
-use std::fs;
 use std::path::{Path, PathBuf};
 
 use ratatui::style::{Color, Modifier, Style};
+
+use crate::home::read_text;
+
+/// A theme's file is smaller than this.
+const LARGEST: u64 = 1 << 20;
 
 /// What a colour of the interface is for. The name in a theme file is [`Token::name`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -258,7 +262,7 @@ impl Theme {
     /// Where there is none, or its file does not read.
     pub fn load(name: &str, folder: &Path) -> Result<Self, String> {
         let path = file_of(name, folder);
-        match fs::read_to_string(&path) {
+        match read_text(&path, LARGEST) {
             Ok(source) => Theme::parse(&source).map_err(|error| format!("{}: {error}", path.display())),
             Err(_) if BUILT_IN.iter().any(|(known, _)| *known == name) => Ok(Theme::built_in(name)),
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
@@ -279,7 +283,7 @@ pub fn file_of(name: &str, folder: &Path) -> PathBuf {
 /// The names of all themes: the built-in ones, then the person's own.
 pub fn names(folder: &Path) -> Vec<String> {
     let mut names: Vec<String> = BUILT_IN.iter().map(|(name, _)| (*name).to_owned()).collect();
-    let mut own: Vec<String> = fs::read_dir(folder)
+    let mut own: Vec<String> = std::fs::read_dir(folder)
         .into_iter()
         .flatten()
         .flatten()

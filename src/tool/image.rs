@@ -244,6 +244,7 @@ mod tests {
         assert_eq!(prepared.about(), "PNG image, 1×1");
     }
 
+    /// traps.md B133.
     #[test]
     fn other_formats_become_png() {
         for format in [ImageFormat::Gif, ImageFormat::WebP, ImageFormat::Bmp] {
@@ -262,6 +263,7 @@ mod tests {
         decoded(&prepared);
     }
 
+    /// traps.md B136.
     #[test]
     fn exif_orientation_is_applied() {
         let plain = written(&noise(16, 8), ImageFormat::Jpeg);
@@ -279,6 +281,7 @@ mod tests {
         assert_eq!((again.width, again.height), (8, 16), "no orientation is left in it");
     }
 
+    /// traps.md B137.
     #[test]
     fn bombs_and_broken_images_are_refused() {
         // A PNG header that promises 30,000 × 30,000 pixels.

@@ -1,5 +1,8 @@
 //! The clipboard behind a small trait, so that tests need none.
 
+use std::sync::{Arc, Mutex, mpsc};
+use std::time::Duration;
+
 /// Pixels as a clipboard gives them.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Pixels {
@@ -48,6 +51,29 @@ impl SystemClipboard {
         }
         self.open.as_mut().ok_or_else(|| "there is no clipboard here".to_owned())
     }
+}
+
+/// A clipboard that is slower than this is taken for one that hangs: a display that is reached and does not answer, a
+/// program that copied something and is stopped.
+const PATIENCE: Duration = Duration::from_millis(1500);
+
+/// Asks a clipboard, and waits no longer than is bearable for somebody who pressed a key.
+///
+/// # Errors
+/// What `question` says; also where it takes too long, or an earlier one still does.
+pub fn ask<C: Clipboard + Send + 'static, T: Send + 'static>(
+    clipboard: &Arc<Mutex<C>>,
+    question: impl FnOnce(&mut C) -> Result<T, String> + Send + 'static,
+) -> Result<T, String> {
+    let (tell, told) = mpsc::sync_channel(1);
+    let clipboard = clipboard.clone();
+    // What hangs cannot be ended. Its thread goes with the process, which waits for none.
+    std::thread::spawn(move || {
+        let Ok(mut clipboard) = clipboard.lock() else { return };
+        // Nobody may wait any more.
+        let _ = tell.send(question(&mut clipboard));
+    });
+    told.recv_timeout(PATIENCE).unwrap_or_else(|_| Err("the clipboard does not answer".to_owned()))
 }
 
 fn found<T>(result: Result<T, arboard::Error>) -> Result<Option<T>, String> {

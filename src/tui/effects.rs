@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use base64::Engine as _;
 use tokio::sync::mpsc;
 
-use super::clipboard::{Clipboard, SystemClipboard};
+use super::clipboard::{self, Clipboard, SystemClipboard};
 use super::highlight::Highlighter;
 use super::images;
 use super::keys::Bindings;
@@ -99,7 +99,7 @@ impl Runner {
     fn bindings(&self) {
         let path = self.home.agent("keybindings.json");
         self.spawn(move || {
-            let source = std::fs::read_to_string(path).unwrap_or_else(|_| "{}".to_owned());
+            let source = crate::home::read_text(&path, 1 << 20).unwrap_or_else(|_| "{}".to_owned());
             Some(match Bindings::parse(&source) {
                 Ok((bindings, problems)) => Done::Bindings(Box::new(bindings), problems),
                 Err(error) => Done::Toast(error, Tone::Error),
@@ -256,10 +256,8 @@ impl Runner {
         if !remote && (display || cfg!(target_os = "macos")) {
             let (clipboard, text) = (self.clipboard.clone(), text.to_owned());
             self.spawn(move || {
-                let result = clipboard
-                    .lock()
-                    .map_err(|_| "it is in use".to_owned())
-                    .and_then(|mut clipboard| clipboard.set_text(&text));
+                let wanted = text.clone();
+                let result = clipboard::ask(&clipboard, move |clipboard| clipboard.set_text(&wanted));
                 Some(match result {
                     Ok(()) => Done::Toast(format!("copied {chars} characters"), Tone::Quiet),
                     Err(error) => Done::Uncopied(text, error),
@@ -382,19 +380,19 @@ fn edit(editor: Option<String>, text: &str) -> Result<String, String> {
     }
 }
 
-fn paste(clipboard: &Mutex<SystemClipboard>) -> Result<Clip, String> {
-    let mut clipboard = clipboard.lock().map_err(|_| "the clipboard is in use".to_owned())?;
-    read_clipboard(&mut *clipboard)
-}
-
 /// What a clipboard holds: an image before a text.
-fn read_clipboard(clipboard: &mut dyn Clipboard) -> Result<Clip, String> {
-    let image = clipboard.image();
-    if let Ok(Some(pixels)) = image {
-        return images::of_pixels(pixels.width, pixels.height, pixels.rgba).map(Clip::Image);
-    }
-    // Some owners answer the question for an image with what is none: that is no reason to do without their text.
-    match (clipboard.text()?, image) {
+fn paste(clipboard: &Arc<Mutex<impl Clipboard + Send + 'static>>) -> Result<Clip, String> {
+    // Only what the clipboard itself takes counts against its patience.
+    let (text, image) = clipboard::ask(clipboard, |clipboard| {
+        let image = clipboard.image();
+        if matches!(image, Ok(Some(_))) {
+            return Ok((None, image));
+        }
+        // Some owners answer the question for an image with what is none: no reason to do without their text.
+        Ok((clipboard.text()?, image))
+    })?;
+    match (text, image) {
+        (_, Ok(Some(pixels))) => images::of_pixels(pixels.width, pixels.height, pixels.rgba).map(Clip::Image),
         (Some(text), _) if !text.is_empty() => Ok(Clip::Text(text)),
         (_, Err(error)) => Err(error),
         (_, Ok(_)) => Err("the clipboard holds neither an image nor a text".to_owned()),
@@ -447,6 +445,10 @@ mod tests {
     use super::super::clipboard::Pixels;
     use super::*;
 
+    fn held<C: Clipboard>(clipboard: C) -> Arc<Mutex<C>> {
+        Arc::new(Mutex::new(clipboard))
+    }
+
     struct Fake(Option<Pixels>, Option<String>);
 
     impl Clipboard for Fake {
@@ -464,10 +466,10 @@ mod tests {
     #[test]
     fn an_image_comes_before_a_text() {
         let pixels = Pixels { width: 2, height: 1, rgba: vec![255; 8] };
-        let clip = read_clipboard(&mut Fake(Some(pixels), Some("x".into()))).expect("reads");
+        let clip = paste(&held(Fake(Some(pixels), Some("x".into())))).expect("reads");
         assert!(matches!(clip, Clip::Image(image) if (image.width, image.height) == (2, 1)));
-        assert!(matches!(read_clipboard(&mut Fake(None, Some("x".into()))), Ok(Clip::Text(_))));
-        assert!(read_clipboard(&mut Fake(None, None)).is_err());
+        assert!(matches!(paste(&held(Fake(None, Some("x".into())))), Ok(Clip::Text(_))));
+        assert!(paste(&held(Fake(None, None))).is_err());
     }
 
     /// What answers the question for an image with what is none.
@@ -487,10 +489,38 @@ mod tests {
 
     #[test]
     fn an_image_that_cannot_be_had_does_not_hide_a_text() {
-        assert!(matches!(read_clipboard(&mut Odd(Some("x".into()))), Ok(Clip::Text(_))));
-        assert_eq!(read_clipboard(&mut Odd(None)).expect_err("nothing"), "incorrect type");
+        assert!(matches!(paste(&held(Odd(Some("x".into())))), Ok(Clip::Text(_))));
+        assert_eq!(paste(&held(Odd(None))).expect_err("nothing"), "incorrect type");
     }
 
+    /// A display that is reached and does not answer, until the test is over.
+    struct Silent(std::sync::mpsc::Receiver<()>);
+
+    impl Clipboard for Silent {
+        fn text(&mut self) -> Result<Option<String>, String> {
+            Ok(None)
+        }
+        fn image(&mut self) -> Result<Option<Pixels>, String> {
+            let _ = self.0.recv();
+            Ok(None)
+        }
+        fn set_text(&mut self, _text: &str) -> Result<(), String> {
+            Ok(())
+        }
+    }
+
+    /// traps.md B132: silence is told too, and once it is over, the clipboard is asked again.
+    #[test]
+    fn a_clipboard_that_hangs_is_told_of_and_may_answer_again() {
+        let (end, over) = std::sync::mpsc::channel();
+        let silent = held(Silent(over));
+        assert_eq!(paste(&silent).expect_err("hangs"), "the clipboard does not answer");
+        drop(end);
+        let copied = clipboard::ask(&silent, |clipboard| clipboard.set_text("x"));
+        assert_eq!(copied, Ok(()));
+    }
+
+    /// traps.md B138.
     #[test]
     fn b138_tmux_passes_the_clipboard_on() {
         assert_eq!(osc52("hi", false), "\x1b]52;c;aGk=\x07");

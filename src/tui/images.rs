@@ -140,6 +140,7 @@ mod tests {
         assert_eq!((size_of("no image"), size_of("")), (None, None));
     }
 
+    /// traps.md B134.
     #[test]
     fn b134_what_is_too_large_is_made_smaller_whatever_it_holds() {
         // Noise does not compress.
@@ -153,7 +154,7 @@ mod tests {
         assert!(image.data.len() <= ENCODED && image.width >= 900, "{} {}", image.data.len(), image.width);
     }
 
-    /// A photograph of a phone held upright: red at its top, stored lying on its side.
+    /// traps.md B136: a photograph of a phone held upright, red at its top, stored lying on its side.
     #[test]
     fn b136_what_was_turned_stands_upright() {
         let red_left =
@@ -175,6 +176,7 @@ mod tests {
         assert_eq!(orientation(&base64::engine::general_purpose::STANDARD.decode(image.data).expect("base64")), 1);
     }
 
+    /// traps.md B133: arboard gives what a clipboard holds as pixels; a file in BMP is made PNG.
     #[test]
     fn b133_bmp_becomes_png() {
         let mut bytes = Cursor::new(Vec::new());
@@ -182,6 +184,7 @@ mod tests {
         assert_eq!(prepare(bytes.into_inner()).expect("an image").mime_type, "image/png");
     }
 
+    /// traps.md B137.
     #[test]
     fn b137_odd_images_are_refused_without_harm() {
         assert!(prepare(Vec::new()).is_err());

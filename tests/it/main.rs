@@ -20,3 +20,4 @@ mod terminal;
 mod totality;
 mod traps_input;
 mod traps_screen;
+mod traps_safety;

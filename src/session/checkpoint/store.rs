@@ -8,7 +8,7 @@ use std::process::{Child, Command, Output, Stdio};
 use super::CheckpointError;
 use super::manifest::{Kind, Manifest, os};
 use super::scan::{Stamp, StatCache};
-use crate::home::private_dir;
+use crate::home::{private_dir, private_file};
 use crate::process::spawn;
 
 /// The store of one project.
@@ -37,7 +37,9 @@ impl Store {
             return Err(CheckpointError::Git(String::from_utf8_lossy(&output.stderr).trim().to_owned()));
         }
         // For whoever wonders whose files these are.
-        fs::write(folder.join("description"), format!("{}\n", root.display())).map_err(CheckpointError::io(folder))?;
+        let described = private_file().write(true).create(true).truncate(true).open(folder.join("description"));
+        let written = described.and_then(|mut file| writeln!(file, "{}", root.display()));
+        written.map_err(CheckpointError::io(folder))?;
         Ok(store)
     }
 
