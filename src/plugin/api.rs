@@ -1,7 +1,7 @@
 //! `violin`, the table that plugins reach the world through (formats.md, "Plugins").
 
 use std::cell::{Cell, RefCell};
-use std::fs::{self, File};
+use std::fs;
 use std::io::{self, Read};
 use std::path::Path;
 use std::rc::Rc;
@@ -15,7 +15,7 @@ use super::grants::Permission;
 use super::shared::{Shared, State, World};
 use super::store::Store;
 use super::value::{self, Null};
-use crate::home::Home;
+use crate::home::{Home, open_regular};
 use crate::tool::{self, path};
 use crate::toolkit::{LiveOutput, ToolContext};
 
@@ -263,12 +263,8 @@ fn json(lua: &Lua) -> mlua::Result<Table> {
 }
 
 fn read(path: &Path) -> io::Result<Vec<u8>> {
-    // Opening a pipe that nobody writes to would wait for ever.
-    if !fs::metadata(path)?.is_file() {
-        return Err(io::Error::other("it is no regular file"));
-    }
     let mut bytes = Vec::new();
-    File::open(path)?.take(MOST_READ + 1).read_to_end(&mut bytes)?;
+    open_regular(path)?.take(MOST_READ + 1).read_to_end(&mut bytes)?;
     match bytes.len() as u64 > MOST_READ {
         true => Err(io::Error::other("it is larger than 10 MiB")),
         false => Ok(bytes),

@@ -1,6 +1,6 @@
 //! Which plugin files there are: the person's own, and a trusted project's.
 
-use std::fs::{self, File};
+use std::fs;
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
@@ -8,7 +8,7 @@ use sha2::{Digest, Sha256};
 
 use super::shared::Origin;
 use crate::config::trust::{Brought, Standing, Trust};
-use crate::home::{Home, hex};
+use crate::home::{Home, hex, open_regular};
 
 /// A plugin is smaller than this, in bytes.
 const LARGEST: u64 = 1 << 20;
@@ -62,11 +62,8 @@ fn name(path: &Path) -> Option<String> {
 }
 
 fn read(path: &Path) -> io::Result<Vec<u8>> {
-    if !fs::metadata(path)?.is_file() {
-        return Err(io::Error::other("it is no regular file"));
-    }
     let mut bytes = Vec::new();
-    File::open(path)?.take(LARGEST + 1).read_to_end(&mut bytes)?;
+    open_regular(path)?.take(LARGEST + 1).read_to_end(&mut bytes)?;
     match bytes.len() as u64 > LARGEST {
         true => Err(io::Error::other("it is larger than 1 MB")),
         false => Ok(bytes),

@@ -19,5 +19,5 @@ mod support;
 mod terminal;
 mod totality;
 mod traps_input;
-mod traps_screen;
 mod traps_safety;
+mod traps_screen;
