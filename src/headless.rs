@@ -27,7 +27,7 @@ pub enum Outcome {
     Done,
     /// It failed, or a limit cut it.
     Failed,
-    /// A mistake in the configuration kept the model from being asked.
+    /// A mistake in the configuration, such as a key that is not set or an address that points elsewhere.
     Misconfigured,
     /// SIGINT.
     Interrupted,
