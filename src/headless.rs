@@ -27,6 +27,8 @@ pub enum Outcome {
     Done,
     /// It failed, or a limit cut it.
     Failed,
+    /// A mistake in the configuration, such as a key that is not set or an address that points elsewhere.
+    Misconfigured,
     /// SIGINT.
     Interrupted,
     /// SIGTERM or SIGHUP.
@@ -41,6 +43,7 @@ impl Outcome {
         match self {
             Outcome::Done => 0,
             Outcome::Failed | Outcome::OutputGone => 1,
+            Outcome::Misconfigured => 2,
             Outcome::Interrupted => 130,
             Outcome::Terminated => 143,
         }
@@ -60,7 +63,7 @@ pub async fn run(
     let _ = commands.send(Command::Prompt { message: prompt, delivery: Delivery::Steer }).await;
     let shown = out.is_terminal();
     let mut reader_gone = std::pin::pin!(reader_gone(out.as_fd().try_clone_to_owned()));
-    let mut run = Run { output, out, err, shown, failed: false, gone: false };
+    let mut run = Run { output, out, err, shown, failed: false, misconfigured: false, gone: false };
     let mut signals = Signals::new();
     let mut stopped = None;
     loop {
@@ -103,6 +106,7 @@ pub async fn run(
     match stopped {
         Some(outcome) => outcome,
         None if run.gone => Outcome::OutputGone,
+        None if run.misconfigured => Outcome::Misconfigured,
         None if run.failed => Outcome::Failed,
         None => Outcome::Done,
     }
@@ -144,12 +148,14 @@ struct Run<O, E> {
     /// `out` is a terminal.
     shown: bool,
     failed: bool,
+    misconfigured: bool,
     gone: bool,
 }
 
 impl<O: Write, E: Write> Run<O, E> {
     fn take(&mut self, event: &Event) -> io::Result<()> {
         self.failed |= matches!(event, Event::Error { .. });
+        self.misconfigured |= matches!(event, Event::Error { kind: ErrorKind::Config, .. });
         match self.output {
             Output::Events if !self.gone && self.shown => {
                 // JSON escapes most of what a terminal obeys, but not all.

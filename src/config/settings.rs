@@ -300,6 +300,9 @@ fn sift(document: &Document, known: &Value, mistakes: &mut Vec<Mistake>) -> Map<
                 }
                 kept.insert(key.clone(), part.into());
             }
+            (Some(Value::Object(_)), _) => {
+                mistakes.push(document.mistake(&[key], format!("`{key}` is an object: {{ … }}")))
+            }
             (Some(_), value) => {
                 if fits(document, &[key], value, mistakes) {
                     kept.insert(key.clone(), value.clone());

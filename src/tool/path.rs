@@ -40,26 +40,33 @@ pub fn resolve(cwd: &Path, argument: &str) -> PathBuf {
 /// The real path: symbolic links and `..` resolved as far as it exists, the rest as it stands. For locks and
 /// for telling whether a path lies inside a folder.
 pub fn real(path: &Path) -> PathBuf {
+    real_within(path, 40)
+}
+
+/// [`real`], which goes `steps` times through links that point nowhere and back out of folders that are not there.
+fn real_within(path: &Path, mut steps: usize) -> PathBuf {
     let mut rest = Vec::new();
     let mut existing = path.to_owned();
-    let mut links = 0;
     loop {
         if let Ok(real) = existing.canonicalize() {
-            return rest.iter().rev().fold(real, |path: PathBuf, component: &PathBuf| {
+            let joined = rest.iter().rev().fold(real, |path: PathBuf, component: &PathBuf| {
                 if component.as_os_str() == ".." {
                     path.parent().unwrap_or(&path).to_owned()
                 } else {
                     path.join(component)
                 }
             });
+            // Back out of a folder that is not there, the way may go through what is: `missing/../link`.
+            let back = rest.iter().any(|component| component.as_os_str() == "..");
+            return if back && steps > 0 { real_within(&joined, steps - 1) } else { joined };
         }
         // A link that points nowhere yet: a write goes where it points.
         if let Ok(target) = fs::read_link(&existing)
-            && links < 40
+            && steps > 0
         {
             let base = existing.parent().map(Path::to_owned).unwrap_or_default();
             existing = base.join(target);
-            links += 1;
+            steps -= 1;
             continue;
         }
         let Some(last) = existing.components().next_back() else { return path.to_owned() };
@@ -266,5 +273,10 @@ mod tests {
         assert_eq!(real(&root.join("dangling")), root.join("a/later"));
         std::os::unix::fs::symlink("loop", root.join("loop")).expect("linked");
         real(&root.join("loop"));
+        // traps.md B154: back out of what is not there the way may go through a link.
+        assert_eq!(real(&root.join("missing/../link/new")), root.join("a/new"));
+        assert_eq!(real(&root.join("missing/../link/../../x")), root.parent().expect("a parent").join("x"));
+        std::os::unix::fs::symlink("missing/../back", root.join("back")).expect("linked");
+        real(&root.join("back/x"));
     }
 }

@@ -100,6 +100,6 @@ fn a_redirection_is_told_and_not_followed() {
     let home = home_at(&server.url());
     let output = home.run(&["-p", "hi"]);
     let told = String::from_utf8_lossy(&output.stderr).into_owned();
-    assert!(output.status.code() == Some(1) && told.contains("base_url"), "{told}");
+    assert!(output.status.code() == Some(2) && told.contains("base_url"), "{told}");
     assert!(elsewhere.asked().is_empty());
 }

@@ -519,7 +519,8 @@ fn what_is_kept_is_the_persons_own_whatever_the_umask() {
         fs::set_permissions(&path, fs::Permissions::from_mode(mode)).expect("set");
     }
     fs::create_dir(home.project().join(".violin")).expect("made");
-    fs::write(home.project().join(".violin/settings.json"), "{}").expect("written");
+    let settings = json!({"compaction": {"keep_recent_messages": 1}}).to_string();
+    fs::write(home.project().join(".violin/settings.json"), settings).expect("written");
     let run = |arguments: &[&str]| {
         let mut command = Command::new("sh");
         command.args(["-c", "umask 022; exec \"$0\" \"$@\"", env!("CARGO_BIN_EXE_violin")]).args(arguments);
@@ -539,18 +540,26 @@ fn what_is_kept_is_the_persons_own_whatever_the_umask() {
     pty.send(&format!("umask 022; {} --mode yolo -s {id}\r", env!("CARGO_BIN_EXE_violin")));
     pty.wait_for("F1 help");
     pty.enter("/theme violin-light");
+    // A line that follows at once would be taken for a paste.
+    let idle = |screen: &str| !screen.contains("> /") && !screen.contains("esc to interrupt");
+    pty.wait("it is saved", |screen| home.home().join(".violin/agent/settings.json").exists() && idle(screen));
     pty.enter("/name a name");
+    pty.wait("it has its name", |screen| {
+        screen.lines().next().is_some_and(|line| line.contains("a name")) && idle(screen)
+    });
     pty.enter("/compact");
-    until("it is compacted", || {
+    pty.wait("it is compacted", |_| {
         home.sessions().iter().any(|path| lines_of(path).iter().any(|line| line["type"] == "compaction"))
     });
+    pty.wait("it is over", idle);
     // A session file that is gone is written anew, whole.
     let path = home.sessions().into_iter().find(|path| path.to_string_lossy().contains(&id)).expect("there");
     fs::remove_file(&path).expect("removed");
     pty.enter("once more");
     pty.wait("it is there again", |screen| path.exists() && !screen.contains("esc to interrupt"));
     pty.enter("/export out.md");
-    pty.wait_for("out.md");
+    until("it is exported", || home.project().join("out.md").exists());
+    pty.wait("the prompt is empty", |screen| !screen.contains("/export"));
     pty.send("\x04");
     pty.wait_for(&format!("violin -s {id}"));
     let made = below(&home.home().join(".violin"));
@@ -570,7 +579,9 @@ fn what_is_kept_is_the_persons_own_whatever_the_umask() {
 #[test]
 fn a_repository_redirects_none_of_our_writes_and_brings_nothing_by_links() {
     let server = Server::answering(|asked| match CHAT.results(&asked.body).len() {
-        0 => calls(&[("c1", "write", json!({"path": ".violin/settings.json", "content": "{}"}))]),
+        0 if asked.body.to_string().contains("write there") => {
+            calls(&[("c1", "write", json!({"path": ".violin/settings.json", "content": "{}"}))])
+        }
         _ => text("done"),
     });
     for whole in [true, false] {
@@ -589,7 +600,7 @@ fn a_repository_redirects_none_of_our_writes_and_brings_nothing_by_links() {
             }
             symlink(secret.join("SYSTEM.md"), own.join("SYSTEM.md")).expect("linked");
         }
-        let output = home.run(&["-p", "go"]);
+        let output = home.run(&["-p", "write there"]);
         assert!(output.status.success() && told(&output).contains("symbolic link"), "{}", told(&output));
         let mut pty = Pty::start(&home, &[]);
         pty.wait_for("F1 help");
@@ -649,7 +660,8 @@ fn a_key_stands_in_models_json_and_nowhere_else() {
     pty.wait_for("Incorrect API key");
     pty.wait("the run is over", |screen| !screen.contains("esc to interrupt"));
     pty.enter("/export out.md");
-    pty.wait_for("out.md");
+    until("it is exported", || home.project().join("out.md").exists());
+    pty.wait("the prompt is empty", |screen| !screen.contains("/export"));
     pty.send(if cfg!(debug_assertions) { "panic now" } else { "\x04" });
     let (status, raw) = pty.end();
     assert_eq!(status.exit_code(), if cfg!(debug_assertions) { 101 } else { 0 });
@@ -668,7 +680,15 @@ fn a_key_stands_in_models_json_and_nowhere_else() {
 /// traps.md B154: where writes run without a question because they stay in the project, they do.
 #[test]
 fn no_link_and_no_dots_lead_a_write_out_of_the_project() {
-    let paths = ["link/x", "a/../../outside/x", "a/link/../x", "deep/../link/new/x", "../outside/x", "file-link"];
+    let paths = [
+        "link/x",
+        "a/../../outside/x",
+        "deep/../link/new/x",
+        "../outside/x",
+        "file-link",
+        "a/link/../x",
+        "no/../no-link/y",
+    ];
     let writes: Vec<_> = paths
         .iter()
         .map(|path| (*path, "write", json!({"path": path, "content": "x"})))
@@ -688,6 +708,8 @@ fn no_link_and_no_dots_lead_a_write_out_of_the_project() {
     fs::create_dir_all(home.project().join("a")).expect("made");
     symlink(&outside, home.project().join("link")).expect("linked");
     symlink(&outside, home.project().join("a/link")).expect("linked");
+    // One that points nowhere yet, over a folder that is not there.
+    symlink("missing/../../outside/new", home.project().join("no-link")).expect("linked");
     symlink(outside.join("new"), home.project().join("file-link")).expect("linked");
     fs::hard_link(outside.join("kept"), home.project().join("hard")).expect("linked");
     fs::hard_link(outside.join("kept-too"), home.project().join("hard-too")).expect("linked");
@@ -697,7 +719,7 @@ fn no_link_and_no_dots_lead_a_write_out_of_the_project() {
         .filter(|event| event["type"] == "tool_review")
         .map(|event| event["decision"].as_str().expect("text").to_owned())
         .collect();
-    assert_eq!(decisions, [["denied"; 6].as_slice(), &["allowed"; 2]].concat());
+    assert_eq!(decisions, [["denied"; 7].as_slice(), &["allowed"; 2]].concat());
     let mut names: Vec<_> = fs::read_dir(&outside).expect("there").flatten().map(|entry| entry.file_name()).collect();
     names.sort();
     assert_eq!(names, ["kept", "kept-too"]);
