@@ -32,6 +32,13 @@ pub fn visible(text: &str) -> String {
     text.chars().map(symbol).collect()
 }
 
+/// Like [`visible`], but newlines and tabs stay, and the carriage return before a newline goes: for whole texts of models, files
+/// and people.
+pub fn shown(text: &str) -> String {
+    let keep = |c: char| if matches!(c, '\n' | '\t') { c } else { symbol(c) };
+    text.replace("\r\n", "\n").chars().map(keep).collect()
+}
+
 /// The symbol that stands for a control character; any other character itself.
 fn symbol(c: char) -> char {
     match u32::from(c) {
@@ -217,6 +224,15 @@ mod tests {
             assert_eq!(clean_keeping_colour(&text), "ab", "{sequence:?}");
             assert_eq!(strip(&text), "ab", "{sequence:?}");
         }
+    }
+
+    #[test]
+    fn shown_texts_lose_nothing_and_command_nothing() {
+        for sequence in HOSTILE {
+            let text = shown(&format!("a{sequence}b"));
+            assert!(!text.contains(char::is_control) && text.chars().count() == sequence.chars().count() + 2, "{text}");
+        }
+        assert_eq!(shown("a\r\nb\tc\rd\u{1b}[31m"), "a\nb\tc␍d␛[31m");
     }
 
     #[test]

@@ -5,7 +5,7 @@
 mod clean;
 mod secrets;
 
-pub use clean::{ColourFilter, clean, clean_keeping_colour, strip, visible};
+pub use clean::{ColourFilter, clean, clean_keeping_colour, shown, strip, visible};
 pub use secrets::redact;
 
 use unicode_segmentation::UnicodeSegmentation;

@@ -587,9 +587,10 @@ impl<'t> Builder<'t> {
     }
 }
 
+/// A source without control characters: symbols stand in their place.
 fn cleaned(text: &str) -> std::borrow::Cow<'_, str> {
     let plain = |c: char| !c.is_control() || matches!(c, '\n' | '\t');
-    if text.chars().all(plain) { text.into() } else { text::clean(text).into() }
+    if text.chars().all(plain) { text.into() } else { text::shown(text).into() }
 }
 
 fn align(alignment: Alignment) -> table::Align {

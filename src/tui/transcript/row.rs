@@ -149,13 +149,13 @@ impl Row {
     }
 }
 
-/// Makes a text fit for a row: control sequences gone, tabs as blanks.
+/// Makes a text fit for a row: control characters as symbols, tabs as blanks.
 pub fn tidy(line: &str) -> String {
     let plain = |byte: u8| (0x20..0x7f).contains(&byte);
     if line.bytes().all(plain) {
         return line.to_owned();
     }
-    let clean = text::clean(line);
+    let clean = text::shown(line);
     if !clean.contains(['\t', '\n']) {
         return clean;
     }
