@@ -172,13 +172,9 @@ impl Pty {
         self.characters(vt100::Cell::underline)
     }
 
-    /// The columns in which a character stands, row by row.
-    pub fn columns_of(&self, what: &str) -> Vec<Vec<u16>> {
-        let sent = lock(&self.sent.0);
-        let screen = sent.parser.screen();
-        let (rows, columns) = screen.size();
-        let holds = |y, x| screen.cell(y, x).is_some_and(|cell| cell.contents() == what);
-        (0..rows).map(|y| (0..columns).filter(|x| holds(y, *x)).collect()).collect()
+    /// Rows and columns.
+    pub fn size(&self) -> (u16, u16) {
+        lock(&self.sent.0).parser.screen().size()
     }
 
     fn characters(&self, which: impl Fn(&vt100::Cell) -> bool) -> Vec<String> {
