@@ -123,6 +123,7 @@ fn no_character_shifts_a_border_or_leaves_anything_behind() {
     pty.send("\x0f");
     // The pane's border stands in its column in each row above the prompt, after a whole frame.
     let border = |pty: &Pty| {
+        pty.wait_sent("the frame is whole", |raw| raw.ends_with(END.as_bytes()));
         let parser = replayed(pty, &log(pty));
         let screen = parser.screen();
         let (_, columns) = screen.size();
