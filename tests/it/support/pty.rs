@@ -217,7 +217,9 @@ impl Pty {
 
     /// Changes the terminal's size.
     pub fn resize(&self, columns: u16, rows: u16) {
-        lock(&self.sent.0).parser.screen_mut().set_size(rows, columns);
+        // The parser panics where something wraps in a single row or a wide character comes into a single column, as
+        // what was on its way when the size changed may.
+        lock(&self.sent.0).parser.screen_mut().set_size(rows.max(2), columns.max(2));
         let size = PtySize { rows, cols: columns, pixel_width: 0, pixel_height: 0 };
         self.master.resize(size).expect("resized");
     }
