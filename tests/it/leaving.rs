@@ -140,3 +140,40 @@ fn a_suspended_job_gives_the_terminal_to_the_shell_and_comes_back_whole() {
     pty.send("exit\r");
     given_back(&pty.end().1);
 }
+
+/// traps.md B81: under a wrapper the whole job stops, and an answer that streams meanwhile goes on when it is back.
+#[test]
+fn a_wrapped_job_stops_whole_and_its_answer_goes_on() {
+    let mut held = Step::stream(Api::Chat.begun("Half of it"));
+    held.pieces.push(Piece::Hold);
+    held.pieces.push(Piece::Bytes(Api::Chat.rest(" and the rest.", &[]).into_bytes()));
+    let server = Server::scripted([held]);
+    let home = TestHome::new(&server, Api::Chat);
+    let mut pty = Pty::shell(&home);
+    pty.wait_for("ready>");
+    pty.send(&format!("sh -c '{}; echo left=$?'\r", env!("CARGO_BIN_EXE_violin")));
+    pty.wait_for("F1 help");
+    pty.enter("go");
+    pty.wait_for("Half of it");
+    // As kitty sends Ctrl+Z.
+    pty.send("\x1b[122;5u");
+    pty.wait("it is stopped", |screen| screen.contains("Stopped") || screen.contains("Suspended"));
+    given_back(&pty.raw());
+    server.release();
+    pty.send("echo al''ive\r");
+    pty.wait_for("alive");
+    pty.resize(90, 25);
+    pty.send("fg\r");
+    pty.wait("it goes on at the new size", |screen| {
+        screen.contains("Half of it") && screen.contains("F1 help") && !screen.contains("esc to interrupt")
+    });
+    let screen = pty.screen();
+    assert!(!screen.contains("alive"), "nothing of the shell is left: {screen}");
+    assert!(screen.lines().any(|line| line.chars().count() == 90 && line.starts_with('╰')), "{screen}");
+    let lines = lines_of(&home.sessions()[0]);
+    assert!(lines.iter().any(|line| line["role"] == "assistant"), "{lines:?}");
+    pty.send("\x04");
+    pty.wait_for("left=0");
+    pty.send("exit\r");
+    given_back(&pty.end().1);
+}

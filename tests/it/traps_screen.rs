@@ -57,14 +57,29 @@ fn resize(pty: &Pty, columns: u16, rows: u16) {
     pty.wait_sent(&format!("it is painted at {columns} × {rows}"), |raw| cleared(raw) > before);
 }
 
+/// What a terminal of the present size shows of frames that begin with one that paints all of it.
+fn replayed(pty: &Pty, frames: &str) -> vt100::Parser {
+    let (rows, columns) = pty.size();
+    let mut parser = vt100::Parser::new(rows, columns, 0);
+    let from = frames.rfind("\x1b[?2026h\x1b[0m\x1b[2J").expect("all was painted");
+    let end = frames.rfind(END).expect("a frame ended") + END.len();
+    parser.process(&frames.as_bytes()[from..end]);
+    parser
+}
+
 /// The screen shows what it shows when it is painted anew: no cell is stale.
 fn nothing_is_stale(pty: &mut Pty) {
     pty.wait("nothing goes on", |screen| !screen.contains("esc to interrupt") && screen.contains("F1 help"));
-    let (shown, before) = (pty.screen(), whole(pty));
+    let before = whole(pty);
     pty.send("\x1b[24~");
-    pty.wait_sent("it is painted anew", |raw| cleared(raw) > before && raw.ends_with(END.as_bytes()));
-    let lines = |screen: &str| screen.lines().map(|line| line.trim_end().to_owned()).collect::<Vec<_>>();
-    assert_eq!(lines(&shown), lines(&pty.screen()));
+    pty.wait_sent("it is painted anew", |raw| cleared(raw) > before);
+    let log = log(pty);
+    let anew = log.rfind("\x1b[?2026h\x1b[0m\x1b[2J").expect("it is painted");
+    let lines = |frames: &str| {
+        let screen = replayed(pty, frames).screen().contents();
+        screen.lines().map(|line| line.trim_end().to_owned()).collect::<Vec<_>>()
+    };
+    assert_eq!(lines(&log[..anew]), lines(&log));
 }
 
 /// traps.md B74: 300 small pieces of an answer that is taller than the window.
@@ -106,11 +121,18 @@ fn no_character_shifts_a_border_or_leaves_anything_behind() {
     pty.enter("go");
     server.wait_holding(1);
     pty.send("\x0f");
+    // The pane's border stands in its column in each row above the prompt, after a whole frame.
     let border = |pty: &Pty| {
-        let columns = pty.columns_of("│");
-        // The prompt has borders of its own.
-        let columns: Vec<Vec<u16>> = columns.into_iter().take(20).collect();
-        assert!(columns.iter().all(|row| *row == columns[0] && row.len() == 1), "{columns:?}\n{}", pty.screen());
+        pty.wait_sent("the frame is whole", |raw| raw.ends_with(END.as_bytes()));
+        let parser = replayed(pty, &log(pty));
+        let screen = parser.screen();
+        let (_, columns) = screen.size();
+        let column = columns - (columns * 2 / 5);
+        for y in 0..20 {
+            let found: Vec<u16> =
+                (0..columns).filter(|x| screen.cell(y, *x).is_some_and(|cell| cell.contents() == "│")).collect();
+            assert_eq!(found, [column], "row {y} of\n{}", screen.contents());
+        }
     };
     pty.wait_for("no tool has run yet");
     border(&pty);
@@ -135,7 +157,7 @@ fn no_character_shifts_a_border_or_leaves_anything_behind() {
 /// traps.md B78 and B88: through sizes at which nothing fits, whatever lies over the screen; at 80 × 24 it is as ever.
 #[test]
 fn whatever_is_open_outlives_any_size() {
-    let server = Server::scripted([streamed((0..300).map(|n| Some(format!("line {n} 日本 👩‍🔬\n\n"))))]);
+    let server = Server::scripted([streamed((0..300).map(|n| Some(format!("line {n} of it\n\n"))))]);
     let (_home, mut pty) = started(&server, &[]);
     pty.enter("go");
     pty.wait_for("line 299");
@@ -148,7 +170,7 @@ fn whatever_is_open_outlives_any_size() {
         ("/", "/model", "\x1b"),
         ("\x1bOP", "Ctrl+L", "\x1b"),
         ("\x0f", "OUTPUT", "\x0f"),
-        ("\x1b[1;5H", "line 0 日本", "\x1b[1;5F"),
+        ("\x1b[1;5H", "line 0 of it", "\x1b[1;5F"),
     ] {
         pty.send(open);
         pty.wait_for(shows);

@@ -514,14 +514,10 @@ fn wide_characters_never_pass_the_edge_of_a_narrow_screen() {
             }
         }
     };
-    let named = serde_json::json!({"type": "session_info", "id": 1, "parent_id": null, "ts": 0, "name": name});
+    let named = serde_json::json!({"id": 1, "parent_id": null, "type": "name", "name": name});
     for width in [20, 21, 22, 23, 40, 100] {
         let mut app = app(width, 24);
-        super::scenes::open_session(&mut app, &[]);
-        let entry = crate::session::Entry::parse(named.to_string().as_bytes(), 0);
-        if let Ok(entry) = entry {
-            take(&mut app, Msg::Update(crate::agent::Update::Appended(std::sync::Arc::new(entry))));
-        }
+        super::scenes::open_session(&mut app, std::slice::from_ref(&named));
         assert_eq!(app.session.tree.name(), Some(name));
         event(&mut app, Event::Delta { text: format!("{wide}\n\n> {wide}\n\n```\n{wide}\n```\n") });
         app.prompt.insert(wide);

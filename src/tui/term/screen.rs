@@ -387,7 +387,7 @@ mod tests {
                 None
             });
             let column = text::width(symbol) + 1;
-            assert!(bytes.contains(&format!("{symbol}\x1b[{column}G│")), "{bytes:?}");
+            assert!(bytes.contains(&format!("{symbol}\x1b[1;{column}H│")), "{bytes:?}");
         }
     }
 

@@ -172,13 +172,9 @@ impl Pty {
         self.characters(vt100::Cell::underline)
     }
 
-    /// The columns in which a character stands, row by row.
-    pub fn columns_of(&self, what: &str) -> Vec<Vec<u16>> {
-        let sent = lock(&self.sent.0);
-        let screen = sent.parser.screen();
-        let (rows, columns) = screen.size();
-        let holds = |y, x| screen.cell(y, x).is_some_and(|cell| cell.contents() == what);
-        (0..rows).map(|y| (0..columns).filter(|x| holds(y, *x)).collect()).collect()
+    /// Rows and columns.
+    pub fn size(&self) -> (u16, u16) {
+        lock(&self.sent.0).parser.screen().size()
     }
 
     fn characters(&self, which: impl Fn(&vt100::Cell) -> bool) -> Vec<String> {
@@ -221,7 +217,9 @@ impl Pty {
 
     /// Changes the terminal's size.
     pub fn resize(&self, columns: u16, rows: u16) {
-        lock(&self.sent.0).parser.screen_mut().set_size(rows, columns);
+        // The parser panics where something wraps in a single row or a wide character comes into a single column, as
+        // what was on its way when the size changed may.
+        lock(&self.sent.0).parser.screen_mut().set_size(rows.max(2), columns.max(2));
         let size = PtySize { rows, cols: columns, pixel_width: 0, pixel_height: 0 };
         self.master.resize(size).expect("resized");
     }
