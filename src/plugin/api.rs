@@ -61,7 +61,8 @@ impl Api {
         violin.set(
             "log",
             lua.create_function(move |_, text: LuaString| {
-                api.log(&text.to_string_lossy());
+                api.alive()?;
+                api.log(&text.as_bytes());
                 Ok(())
             })?,
         )?;
@@ -69,6 +70,7 @@ impl Api {
         violin.set(
             "notify",
             lua.create_function(move |_, text: LuaString| {
+                api.alive()?;
                 api.notify(&text.to_string_lossy());
                 Ok(())
             })?,
@@ -121,9 +123,15 @@ impl Api {
     }
 
     /// Writes to the log.
-    pub fn log(&self, text: &str) {
-        let text = crate::text::redact(crate::text::head(text, MOST_LOG));
+    pub fn log(&self, text: &[u8]) {
+        let text = String::from_utf8_lossy(&text[..text.len().min(MOST_LOG)]);
+        let text = crate::text::redact(&text);
         tracing::info!(plugin = self.plugin.name(), "{}", crate::text::clean(&text));
+    }
+
+    /// Whether the call may go on: what follows may go through much of a plugin's memory.
+    fn alive(&self) -> mlua::Result<()> {
+        self.plugin.budget.check().map_err(mlua::Error::external)
     }
 
     fn notify(&self, text: &str) {

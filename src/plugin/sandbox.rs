@@ -31,7 +31,7 @@ impl std::error::Error for Stop {}
 ///
 /// # Errors
 /// Where there is no memory for it.
-pub fn state(budget: &Arc<Budget>, log: impl Fn(&str) + 'static) -> mlua::Result<Lua> {
+pub fn state(budget: &Arc<Budget>, log: impl Fn(&[u8]) + 'static) -> mlua::Result<Lua> {
     let libraries = StdLib::STRING | StdLib::TABLE | StdLib::MATH | StdLib::UTF8 | StdLib::COROUTINE | StdLib::OS;
     let lua = Lua::new_with(libraries, LuaOptions::default())?;
     lua.set_memory_limit(MEMORY)?;
@@ -41,7 +41,7 @@ pub fn state(budget: &Arc<Budget>, log: impl Fn(&str) + 'static) -> mlua::Result
     native.set(
         "log",
         lua.create_function(move |_, text: LuaString| {
-            log(&text.to_string_lossy());
+            log(&text.as_bytes());
             Ok(())
         })?,
     )?;

@@ -166,9 +166,15 @@ fn no_control_sequence_of_a_model_or_a_tool_reaches_the_terminal() {
     pty.enter("go");
     pty.wait_for("the end");
     let raw = pty.raw();
-    for needle in ["pwn\x07", "]52;c;ZXZp", "\x1b[2Jd", "\x1b[6ne", "\x1bPx", "unterminated"] {
+    for needle in
+        ["\x1b]52;c;ZXZp", "\x1b]0;pwn", "pwn\x07", "\x1b[2Jd", "\x1b[6ne", "\x1bPx", "\x1b]unterminated", "\u{9b}"]
+    {
         assert_eq!(position(&raw, needle), None, "{needle:?}");
     }
+    // In texts controls stand as symbols; of a command's output they go whole.
+    let screen = pty.screen();
+    assert!(screen.contains("a␛]52;c;ZXZpbA==␇b␛]0;pwn␇c␛[2Jd"), "{screen}");
+    assert!(screen.contains("zz"), "{screen}");
     assert_eq!(position(&raw, "\x1b[?1049l"), None, "the screen was not left");
 }
 

@@ -387,7 +387,7 @@ mod tests {
 
     #[test]
     fn tabs_and_sequences_do_not_reach_a_row() {
-        assert_eq!(tidy("a\tb\x1b[2Jc"), "a   bc");
+        assert_eq!(tidy("a\tb\x1b[2Jc"), "a   b␛[2Jc");
     }
 
     proptest::proptest! {
