@@ -20,12 +20,13 @@ fn files(folder: &Path) -> Files {
     let mut out = BTreeMap::new();
     let mut folders = vec![folder.to_owned()];
     while let Some(folder) = folders.pop() {
-        for entry in fs::read_dir(folder).expect("readable").flatten() {
+        // It may be looked at while it is being restored: what has just gone is not there.
+        for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
             let path = entry.path();
             let Ok(metadata) = fs::symlink_metadata(&path) else { continue };
             let content = match () {
                 () if metadata.is_symlink() => {
-                    fs::read_link(&path).expect("a link").into_os_string().into_encoded_bytes()
+                    fs::read_link(&path).unwrap_or_default().into_os_string().into_encoded_bytes()
                 }
                 () if metadata.is_dir() => Vec::new(),
                 () => fs::read(&path).unwrap_or_default(),
