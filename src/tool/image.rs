@@ -121,12 +121,29 @@ pub fn prepare(bytes: &[u8]) -> Result<Prepared, String> {
     if let Some(mime_type) = as_it_is.filter(|_| upright && width.max(height) <= LONGEST_SIDE && fits(bytes)) {
         return Ok(Prepared { mime_type, bytes: bytes.to_vec(), width, height, format, original });
     }
+    fitted(picture, format, kind == ImageFormat::Jpeg)
+}
+
+/// Makes pixels fit for a model, as a clipboard gives them: four bytes each.
+///
+/// # Errors
+/// Where they make no picture, or too large a one.
+pub fn of_pixels(width: usize, height: usize, rgba: Vec<u8>) -> Result<Prepared, String> {
+    let size = (u32::try_from(width).ok(), u32::try_from(height).ok());
+    let whole = |(width, height)| image::RgbaImage::from_raw(width, height, rgba).filter(|_| width > 0 && height > 0);
+    let pixels = size.0.zip(size.1).and_then(whole).ok_or("its pixels are not whole")?;
+    fitted(DynamicImage::ImageRgba8(pixels), name(ImageFormat::Png), false)
+}
+
+/// Scales a picture down as far as it must be, and encodes it.
+fn fitted(mut picture: DynamicImage, format: &'static str, photo: bool) -> Result<Prepared, String> {
+    let original = (picture.width(), picture.height());
     let (mut width, mut height) = bounded(original);
     loop {
         if (width, height) != (picture.width(), picture.height()) {
             picture = picture.resize_exact(width, height, imageops::FilterType::CatmullRom);
         }
-        if let Some((mime_type, bytes)) = encoded(&picture, kind == ImageFormat::Jpeg) {
+        if let Some((mime_type, bytes)) = encoded(&picture, photo) {
             return Ok(Prepared { mime_type, bytes, width, height, format, original });
         }
         if width.max(height) <= 1 {
