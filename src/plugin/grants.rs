@@ -82,8 +82,15 @@ struct Grant {
 impl Grants {
     /// What was granted. A file that cannot be read grants nothing.
     pub fn read(home: &Home) -> Self {
-        let text = fs::read_to_string(home.file("plugin-grants.json")).unwrap_or_default();
-        serde_json::from_str(&text).unwrap_or_default()
+        Self::parse(home).unwrap_or_default()
+    }
+
+    fn parse(home: &Home) -> io::Result<Self> {
+        match fs::read_to_string(home.file("plugin-grants.json")) {
+            Ok(text) => serde_json::from_str(&text).map_err(io::Error::other),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Grants::default()),
+            Err(error) => Err(error),
+        }
     }
 
     /// Whether a file of that hash has all of these.
@@ -95,9 +102,9 @@ impl Grants {
     /// Remembers that a file of that hash has these.
     ///
     /// # Errors
-    /// Where it cannot be written.
+    /// Where it cannot be written, or holds what does not read: that is left as it is.
     pub fn allow(home: &Home, hash: &str, plugin: &str, permissions: &[Permission]) -> io::Result<()> {
-        let mut grants = Self::read(home);
+        let mut grants = Self::parse(home)?;
         grants.version = 1;
         let grant = Grant { plugin: plugin.to_owned(), permissions: permissions.to_vec() };
         grants.grants.insert(hash.to_owned(), grant);
@@ -120,6 +127,9 @@ mod tests {
         let grants = Grants::read(&home);
         assert!(grants.has("aa", &[Permission::Read]) && !grants.has("aa", &[Permission::Write]));
         assert!(!grants.has("bb", &[Permission::Exec]));
+        std::fs::write(dir.path().join("plugin-grants.json"), "{broken").expect("written");
+        assert!(Grants::allow(&home, "bb", "x", &[]).is_err(), "what does not read is not written over");
+        assert!(!Grants::read(&home).has("aa", &[Permission::Read]));
         assert!("root".parse::<Permission>().is_err());
     }
 }

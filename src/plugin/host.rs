@@ -362,7 +362,7 @@ impl Host {
         let plugin = self.named(name).ok_or_else(|| self.unknown(name))?;
         let wanted = plugin.shared.facts().info.permissions.clone();
         Grants::allow(&self.home, &plugin.shared.hash, name, &wanted)
-            .map_err(|error| format!("plugin-grants.json cannot be written: {error}"))?;
+            .map_err(|error| format!("plugin-grants.json was not changed: {error}; mend it or remove it"))?;
         let mut facts = plugin.shared.facts();
         if facts.state == State::Waiting {
             facts.state = State::Active;

@@ -99,7 +99,14 @@ impl Runner {
     fn bindings(&self) {
         let path = self.home.agent("keybindings.json");
         self.spawn(move || {
-            let source = crate::home::read_text(&path, 1 << 20).unwrap_or_else(|_| "{}".to_owned());
+            let source = match crate::home::read_text(&path, 1 << 20) {
+                Ok(source) => source,
+                Err(error) if error.kind() == std::io::ErrorKind::NotFound => "{}".to_owned(),
+                Err(error) => {
+                    let text = format!("keybindings.json cannot be read ({error}); the bindings stay as they are");
+                    return Some(Done::Toast(text, Tone::Error));
+                }
+            };
             Some(match Bindings::parse(&source) {
                 Ok((bindings, problems)) => Done::Bindings(Box::new(bindings), problems),
                 Err(error) => Done::Toast(error, Tone::Error),
