@@ -291,7 +291,7 @@ impl Core {
         match Trust::answer(&self.setup.home, brought, yes) {
             Ok(()) if yes => self.reload().await,
             Ok(()) => {}
-            Err(error) => self.bus.notice(format!("trust.json cannot be written: {error}")).await,
+            Err(error) => self.bus.notice(format!("trust.json was not changed: {error}; mend it or remove it")).await,
         }
     }
 

@@ -155,8 +155,15 @@ fn read(path: &Path) -> io::Result<Vec<u8>> {
 impl Trust {
     /// What the person trusts. A file that cannot be read trusts nothing.
     pub fn read(home: &Home) -> Self {
-        let text = fs::read_to_string(home.file("trust.json")).unwrap_or_default();
-        serde_json::from_str(&text).unwrap_or_default()
+        Self::parse(home).unwrap_or_default()
+    }
+
+    fn parse(home: &Home) -> io::Result<Self> {
+        match fs::read_to_string(home.file("trust.json")) {
+            Ok(text) => serde_json::from_str(&text).map_err(io::Error::other),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Trust::default()),
+            Err(error) => Err(error),
+        }
     }
 
     /// How far what a project brings is trusted.
@@ -182,9 +189,9 @@ impl Trust {
     /// Remembers the person's answer to what a project brings now.
     ///
     /// # Errors
-    /// Where it cannot be written.
+    /// Where it cannot be written, or holds what does not read: that is left as it is.
     pub fn answer(home: &Home, brought: &Brought, trusted: bool) -> io::Result<()> {
-        let mut trust = Self::read(home);
+        let mut trust = Self::parse(home)?;
         let files = brought.items.iter().map(|item| (item.name.clone(), item.hash.clone())).collect();
         trust.directories.insert(key(&brought.dir), Entry { trusted, files });
         trust.write(home)
@@ -195,7 +202,7 @@ impl Trust {
     /// # Errors
     /// Where that cannot be written.
     pub fn revoke(home: &Home, dir: &Path) -> io::Result<bool> {
-        let mut trust = Self::read(home);
+        let mut trust = Self::parse(home)?;
         let real = dir.canonicalize().unwrap_or_else(|_| dir.to_owned());
         let had = trust.directories.remove(&key(&real)).is_some();
         if had {
@@ -251,6 +258,11 @@ mod tests {
         fs::remove_file(project.join(".violin/plugins/b.lua")).expect("gone");
         fs::write(project.join(".violin/settings.json"), "{ }").expect("written");
         assert_eq!(standing(), Standing::Changed, "another content");
+        fs::write(home.file("trust.json.kept"), fs::read(home.file("trust.json")).expect("there")).expect("copied");
+        fs::write(home.file("trust.json"), "{broken").expect("written");
+        assert!(Trust::answer(&home, &Brought::of(&project), true).is_err(), "what does not read is not written over");
+        assert_eq!(fs::read_to_string(home.file("trust.json")).expect("there"), "{broken");
+        fs::rename(home.file("trust.json.kept"), home.file("trust.json")).expect("back");
         let moved = project.with_file_name("moved");
         fs::write(project.join(".violin/settings.json"), "{}").expect("written");
         assert_eq!(standing(), Standing::Trusted);
